@@ -1,0 +1,1 @@
+"""What every service shares: ids, subjects, messages, errors, settings, bus, PostgreSQL, telemetry, health."""

@@ -1,0 +1,251 @@
+"""The bus: FastStream and nats-py with the defaults that lose messages or freeze processes switched off.
+
+Invariant: a request gets exactly one typed reply or a typed error; an event counts as published only with a PubAck.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import nats.errors
+import nats.js.errors
+import structlog
+from faststream.nats import NatsBroker, NatsMessage
+from faststream.security import SASLPlaintext
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js import JetStreamContext
+from opentelemetry import propagate, trace
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from caisson.common import metrics
+from caisson.common.errors import (
+    CaissonError,
+    FieldError,
+    Internal,
+    InvalidInput,
+    TimedOut,
+    Unavailable,
+    all_errors,
+)
+from caisson.common.messages import Message
+from caisson.common.settings import ServiceSettings
+from caisson.common.subjects import EVENTS_STREAM, Subject
+
+RequestT = TypeVar("RequestT", bound=Message)
+ReplyT = TypeVar("ReplyT", bound=Message)
+
+_RECONNECT_WAIT_S = 0.5
+_PUBLISH_TIMEOUT_S = 2.0
+_MAX_HANDLERS = 64
+
+log = structlog.get_logger(__name__)
+tracer = trace.get_tracer(__name__)
+
+
+class ErrorReply(Message):
+    """A typed error on the wire: rebuilt from its code, never from a class path."""
+
+    code: str
+    detail: str
+    fields: list[dict[str, str]] = []
+
+    @classmethod
+    def of(cls, error: CaissonError) -> "ErrorReply":
+        """Describe an error."""
+        fields = [{"field": item.field, "message": item.message} for item in error.fields]
+        return cls(code=error.code, detail=error.detail, fields=fields)
+
+    def rebuild(self) -> CaissonError:
+        """Return the error that the other side raised."""
+        kind = all_errors().get(self.code, Internal)
+        fields = tuple(FieldError(field=item["field"], message=item["message"]) for item in self.fields)
+        return kind(self.detail, fields=fields)
+
+
+@cache
+def _reply_model(model: type[Message]) -> type[BaseModel]:
+    config = ConfigDict(frozen=True, extra="forbid")
+    namespace = {
+        "__annotations__": {"ok": model | None, "error": ErrorReply | None},
+        "ok": None,
+        "error": None,
+        "model_config": config,
+        "__module__": __name__,
+    }
+    return type(f"Reply{model.__name__}", (BaseModel,), namespace)
+
+
+class Bus:
+    """One connection of one service to NATS."""
+
+    def __init__(self, settings: ServiceSettings, *, service: str, on_closed: Callable[[], None]) -> None:
+        self._service = service
+        self._on_closed = on_closed
+        self._broker = NatsBroker(
+            settings.nats_url,
+            name=service,
+            security=SASLPlaintext(
+                username=settings.nats_user, password=settings.nats_password.get_secret_value(), use_ssl=False
+            ),
+            inbox_prefix=f"_INBOX_{settings.nats_user}",
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps this; a float works
+            ping_interval=5,
+            max_outstanding_pings=3,
+            closed_cb=self._closed,
+            error_cb=self._connection_error,
+            apply_types=False,
+            logger=None,
+        )
+
+    async def start(self) -> None:
+        """Connect (waiting for the server as long as it takes) and start every registered handler."""
+        await self._broker.start()
+
+    async def stop(self) -> None:
+        """Let running handlers finish, drain and close."""
+        self._on_closed = _nothing
+        await self._broker.stop()
+
+    @property
+    def connection(self) -> Client:
+        """The nats-py connection."""
+        return self._broker.connection
+
+    @property
+    def jetstream(self) -> JetStreamContext:
+        """The JetStream context of the connection."""
+        return self.connection.jetstream(timeout=_PUBLISH_TIMEOUT_S)
+
+    async def check(self) -> None:
+        """Raise Unavailable unless the server answers now; for readiness."""
+        if not self.connection.is_connected:
+            raise Unavailable("NATS is not connected")
+        try:
+            await self.connection.flush(timeout=1)  # type: ignore[arg-type]  # passed to wait_for; a float works
+        except (nats.errors.Error, TimeoutError) as error:
+            raise Unavailable("NATS does not answer") from error
+
+    def serve(
+        self, subject: Subject, model: type[RequestT], handler: Callable[[RequestT], Awaitable[Message]]
+    ) -> None:
+        """Answer requests on `subject` in this service's queue group. Call before `start`."""
+
+        async def endpoint(body: bytes, message: Any = None) -> bytes:
+            return await _answer(subject, model, handler, body)
+
+        async def undecoded(message: NatsMessage) -> bytes:
+            return message.body
+
+        subscriber = self._broker.subscriber(
+            subject.pattern, queue=self._service, max_workers=_MAX_HANDLERS, decoder=undecoded
+        )
+        subscriber(endpoint)
+
+    async def call(
+        self, subject: Subject, request: Message, reply: type[ReplyT], *, timeout_s: float
+    ) -> ReplyT:
+        """Send a request and return its typed reply.
+
+        Raises:
+            CaissonError: the error that the other side raised.
+            TimedOut: no answer in time; the effect is unknown.
+            Unavailable: nobody serves the subject.
+        """
+        headers: dict[str, str] = {}
+        with tracer.start_as_current_span(subject.template, kind=trace.SpanKind.CLIENT):
+            propagate.inject(headers)
+            try:
+                message = await self.connection.request(
+                    str(subject), request.model_dump_json().encode(), timeout=timeout_s, headers=headers or None
+                )
+            except nats.errors.NoRespondersError as error:
+                raise Unavailable(f"nobody serves {subject.template}") from error
+            except (nats.errors.TimeoutError, TimeoutError) as error:
+                raise TimedOut(f"no answer from {subject.template} in {timeout_s} s") from error
+            except nats.errors.Error as error:
+                raise Unavailable(f"NATS: {error}") from error
+        return _open_reply(message.data, reply)
+
+    async def publish_event(self, subject: Subject, body: bytes, *, message_id: str) -> None:
+        """Publish a fact on the EVENTS stream and wait for the PubAck.
+
+        A repeated `message_id` within the stream's window is stored once.
+
+        Raises:
+            TimedOut: unknown whether it was stored; publish again with the same `message_id`.
+            Unavailable: the stream or the server is missing.
+        """
+        try:
+            await self.jetstream.publish(
+                str(subject),
+                body,
+                stream=EVENTS_STREAM,
+                headers={"Nats-Msg-Id": message_id},
+                timeout=_PUBLISH_TIMEOUT_S,
+            )
+        except (nats.errors.TimeoutError, TimeoutError) as error:
+            raise TimedOut("no PubAck in time") from error
+        except (nats.js.errors.Error, nats.errors.Error) as error:
+            raise Unavailable(f"JetStream: {error}") from error
+
+    async def publish_live(self, subject: Subject, body: bytes) -> None:
+        """Publish on core NATS: at most once, never stored. While disconnected, it is dropped."""
+        if self.connection.is_connected:
+            await self.connection.publish(str(subject), body)
+
+    async def listen(self, pattern: str, receive: Callable[[str, bytes], None]) -> Subscription:
+        """Call `receive(subject, body)` for each message on a core subscription until it is unsubscribed."""
+
+        async def deliver(message: Msg) -> None:
+            receive(message.subject, message.data)
+
+        return await self.connection.subscribe(pattern, cb=deliver)
+
+    async def _closed(self) -> None:
+        log.error("bus.closed")
+        self._on_closed()
+
+    async def _connection_error(self, error: Exception) -> None:
+        log.warning("bus.connection_error", error=repr(error))
+
+
+def _nothing() -> None:
+    """Closing on purpose is not a failure."""
+
+
+async def _answer(
+    subject: Subject, model: type[RequestT], handler: Callable[[RequestT], Awaitable[Message]], body: bytes
+) -> bytes:
+    with metrics.RPC_SECONDS.labels(subject=subject.template).time():
+        try:
+            request = model.model_validate_json(body)
+            with tracer.start_as_current_span(subject.template, kind=trace.SpanKind.SERVER):
+                reply = await handler(request)
+            return b'{"ok":' + reply.model_dump_json().encode() + b"}"
+        except ValidationError as error:
+            problem: CaissonError = InvalidInput(f"{subject.template}: {error.error_count()} fields are not valid")
+        except CaissonError as error:
+            problem = error
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("rpc.failed", subject=subject.template)
+            problem = Internal(f"{subject.template} failed; the log of the service has the cause")
+        metrics.RPC_ERRORS.labels(subject=subject.template, code=problem.code).inc()
+        return b'{"error":' + ErrorReply.of(problem).model_dump_json().encode() + b"}"
+
+
+def _open_reply(body: bytes, model: type[ReplyT]) -> ReplyT:
+    try:
+        reply: Any = _reply_model(model).model_validate_json(body)
+    except ValidationError as error:
+        raise Internal("the reply is not of the agreed form") from error
+    if reply.error is not None:
+        raise reply.error.rebuild()
+    if not isinstance(reply.ok, model):
+        raise Internal("the reply is empty")
+    return reply.ok

@@ -1,0 +1,53 @@
+"""JSON logs with all ids bound, and traces when an endpoint is configured."""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from caisson.common.ids import Ids
+
+
+def configure(service: str, *, level: str, otlp_endpoint: str | None) -> None:
+    """Set up logging for the whole process and, with an endpoint, tracing."""
+    numeric = logging.getLevelNamesMapping()[level.upper()]
+    processors: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _add_service(service),
+        structlog.processors.dict_tracebacks,
+        structlog.processors.JSONRenderer(),
+    ]
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(numeric),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(level=max(numeric, logging.WARNING), stream=sys.stderr)
+    if otlp_endpoint:
+        provider = TracerProvider(resource=Resource.create({"service.name": f"caisson-{service}"}))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=otlp_endpoint)))
+        trace.set_tracer_provider(provider)
+
+
+def _add_service(service: str) -> structlog.typing.Processor:
+    def add(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["service"] = service
+        return event
+
+    return add
+
+
+def bind(ids: Ids) -> None:
+    """Bind the ids to every log line of the current task."""
+    known = {"tenant": ids.tenant, "user": ids.user, "session": ids.session, "run": ids.run, "step": ids.step}
+    structlog.contextvars.bind_contextvars(**{name: value for name, value in known.items() if value})

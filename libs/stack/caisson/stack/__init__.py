@@ -1,0 +1,1 @@
+"""The whole plane on one machine."""
