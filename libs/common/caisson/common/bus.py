@@ -145,9 +145,7 @@ class Bus:
         )
         subscriber(endpoint)
 
-    async def call(
-        self, subject: Subject, request: Message, reply: type[ReplyT], *, timeout_s: float
-    ) -> ReplyT:
+    async def call(self, subject: Subject, request: Message, reply: type[ReplyT], *, timeout_s: float) -> ReplyT:
         """Send a request and return its typed reply.
 
         Raises:

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from nacl.encoding import Base64Encoder
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, PublicKey, SealedBox
-from nacl.encoding import Base64Encoder
 from pydantic import Field, ValidationError
 
 from caisson.common.errors import InvalidInput

@@ -1,22 +1,22 @@
 """The one tree of errors. Each class has a stable code; edges map codes to HTTP and RPC, the domain knows neither.
 
-    CaissonError
-    ├── InvalidInput          invalid_input
-    │   ├── InvalidId         invalid_id
-    │   └── PayloadTooLarge   payload_too_large
-    ├── NotFound              not_found
-    ├── Conflict              conflict
-    │   ├── LeaseLost         lease_lost
-    │   └── RunFinished       run_finished
-    ├── Denied                denied
-    │   └── TenantMismatch    tenant_mismatch
-    ├── Unauthenticated       unauthenticated
-    ├── Exhausted             exhausted
-    │   └── UidRangeExhausted uid_range_exhausted
-    ├── Unavailable           unavailable         (retryable)
-    │   └── TimedOut          timed_out           (retryable)
-    ├── Misconfigured         misconfigured
-    └── Internal              internal
+CaissonError
+├── InvalidInput          invalid_input
+│   ├── InvalidId         invalid_id
+│   └── PayloadTooLarge   payload_too_large
+├── NotFound              not_found
+├── Conflict              conflict
+│   ├── LeaseLost         lease_lost
+│   └── RunFinished       run_finished
+├── Denied                denied
+│   └── TenantMismatch    tenant_mismatch
+├── Unauthenticated       unauthenticated
+├── Exhausted             exhausted
+│   └── UidRangeExhausted uid_range_exhausted
+├── Unavailable           unavailable         (retryable)
+│   └── TimedOut          timed_out           (retryable)
+├── Misconfigured         misconfigured
+└── Internal              internal
 """
 
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ class Health:
             return error.detail
         except TimeoutError:
             return f"no answer in {_CHECK_TIMEOUT_S} s"
-        except Exception as error:  # noqa: BLE001 - readiness reports whatever goes wrong
+        except Exception as error:
             return f"{type(error).__name__}: {error}"
         return None
 

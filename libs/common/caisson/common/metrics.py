@@ -17,18 +17,12 @@ LOOP_LAG_SECONDS = Histogram(
     "How late the event loop woke from a one-second sleep",
     buckets=(0.005, 0.01, 0.05, 0.1, 0.5, 1, 5),
 )
-COMMAND_BLOCKED = Counter(
-    "caisson_security_command_blocked_total", "Commands that a guard refused", ["guard"]
-)
+COMMAND_BLOCKED = Counter("caisson_security_command_blocked_total", "Commands that a guard refused", ["guard"])
 PROXY_REWRITE = Counter(
     "caisson_security_proxy_rewrite_total",
     "Foreign tenant values that the proxy replaced",
     ["upstream", "location"],
 )
 PROXY_DENIED = Counter("caisson_security_proxy_denied_total", "Requests that the proxy refused", ["reason"])
-EGRESS_BLOCKED = Counter(
-    "caisson_security_egress_blocked_total", "Packets that a sandbox's kernel rules refused"
-)
-STALE_FENCE = Counter(
-    "caisson_security_stale_fence_total", "Writes refused because the worker's lease was gone"
-)
+EGRESS_BLOCKED = Counter("caisson_security_egress_blocked_total", "Packets that a sandbox's kernel rules refused")
+STALE_FENCE = Counter("caisson_security_stale_fence_total", "Writes refused because the worker's lease was gone")

@@ -81,16 +81,7 @@ class Lost(Message):
 
 
 Outcome = Annotated[
-    Exited
-    | Signalled
-    | TimedOut
-    | Cancelled
-    | OomKilled
-    | PidsExhausted
-    | DiskFull
-    | Blocked
-    | NotStarted
-    | Lost,
+    Exited | Signalled | TimedOut | Cancelled | OomKilled | PidsExhausted | DiskFull | Blocked | NotStarted | Lost,
     Field(discriminator="kind"),
 ]
 

@@ -93,9 +93,7 @@ async def migrate(pool: Pool, folder: Path, *, schema: str) -> str:
                 current = await executor.get_current_revision() or _INITIAL
             await execute(
                 backend,
-                find_migration_path(
-                    current, target, direction=Direction.up, migrations=migrations
-                ),
+                find_migration_path(current, target, direction=Direction.up, migrations=migrations),
             )
             return target
         finally:

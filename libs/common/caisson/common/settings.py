@@ -58,9 +58,7 @@ def load(settings: type[Settings]) -> Settings:
     except ValidationError as error:
         prefix = str(settings.model_config.get("env_prefix", ""))
         fields = tuple(
-            FieldError(
-                field=(prefix + ".".join(str(part) for part in item["loc"])).upper(), message=item["msg"]
-            )
+            FieldError(field=(prefix + ".".join(str(part) for part in item["loc"])).upper(), message=item["msg"])
             for item in error.errors(include_input=False, include_url=False)
         )
         told = "; ".join(f"{item.field}: {item.message}" for item in fields)

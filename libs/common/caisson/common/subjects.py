@@ -59,9 +59,7 @@ def parse(subject: str) -> Subject:
     tokens = subject.split(".")
     if len(tokens) != _TOKENS or tokens[0] != "caisson" or tokens[1] not in set(Plane):
         raise InvalidInput(f"not a subject of ours: {subject!r}", field="subject")
-    tenant, user, session, run, step = (
-        None if token == ABSENT else decode_token(token) for token in tokens[4:]
-    )
+    tenant, user, session, run, step = (None if token == ABSENT else decode_token(token) for token in tokens[4:])
     ids = Ids(
         tenant=TenantId(tenant) if tenant else None,
         user=UserId(user) if user else None,

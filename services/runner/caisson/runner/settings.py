@@ -30,7 +30,9 @@ class RunnerSettings(ServiceSettings):
     rootfs_dir: Path = Field(default=Path("/"), description="the read-only system tree that commands see")
     proxy_host: str = Field(default="127.0.0.1", description="host of the auth proxy")
     proxy_port: int = Field(default=9190, ge=1, le=65535, description="port of the auth proxy")
-    channel_key: Secret = Field(description="HMAC key shared with the proxy: it proves which run a channel belongs to")
+    channel_key: Secret = Field(
+        description="HMAC key shared with the proxy: it proves which run a channel belongs to"
+    )
     heartbeat_s: float = Field(default=3, gt=0, description="how often leases are renewed")
     poll_s: float = Field(default=1, gt=0, description="how often work is asked for without a doorbell")
     drain_s: float = Field(default=20, ge=0, description="how long SIGTERM waits for running steps before releasing")
