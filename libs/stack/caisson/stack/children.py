@@ -1,0 +1,72 @@
+"""Child processes that cannot outlive the process that started them.
+
+Invariant: a child is spawned through `setpriv --pdeathsig`, so the kernel ends it when the spawning thread is gone.
+It leads its own session: a Ctrl-C in the terminal reaches only the supervisor, which then drains in order.
+"""
+
+import asyncio
+import signal
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_KILLED_WITHIN_S = 5
+_LOG_LIMIT_BYTES = 16 << 20
+_TAIL_BYTES = 2_000
+
+
+class StackError(Exception):
+    """The stack, or a part of it, cannot run; the message says why."""
+
+
+async def spawn(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    user: str | None = None,
+    on_orphaned: signal.Signals = signal.SIGKILL,
+) -> Process:
+    """Start a program with exactly `env`, its output appended to `log`, as `user` when one is named."""
+    identity = (f"--reuid={user}", f"--regid={user}", "--clear-groups") if user else ()
+    _shorten(log)
+    with log.open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            "setpriv",
+            f"--pdeathsig={on_orphaned.name.removeprefix('SIG')}",
+            *identity,
+            "--",
+            *argv,
+            env=dict(env),
+            stdin=DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+async def end(process: Process, number: signal.Signals, *, within_s: float) -> None:
+    """Ask a child to end and wait; one that has not ended in time is killed."""
+    send(process, number)
+    try:
+        await asyncio.wait_for(process.wait(), within_s)
+    except TimeoutError:
+        send(process, signal.SIGKILL)
+        await asyncio.wait_for(process.wait(), _KILLED_WITHIN_S)
+
+
+def send(process: Process, number: signal.Signals) -> None:
+    """Send a signal to a child that may have ended already."""
+    if process.returncode is None:
+        process.send_signal(number)
+
+
+def tail(log: Path) -> str:
+    """Return the last lines of a log, for an error message."""
+    return log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace") if log.exists() else ""
+
+
+def _shorten(log: Path) -> None:
+    """Keep one older log beside the present one."""
+    if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
+        log.replace(log.with_suffix(".log.1"))

@@ -1,0 +1,1 @@
+"""pytest fixtures for integration suites."""
