@@ -6,11 +6,15 @@ It leads its own session: a Ctrl-C in the terminal reaches only the supervisor, 
 
 import asyncio
 import signal
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic, sleep
+
+import psutil
 
 _KILLED_WITHIN_S = 5
+_POLL_S = 0.05
 _LOG_LIMIT_BYTES = 16 << 20
 _TAIL_BYTES = 2_000
 
@@ -24,11 +28,11 @@ async def spawn(
     *,
     env: Mapping[str, str],
     log: Path,
-    user: str | None = None,
+    account: str | None = None,
     on_orphaned: signal.Signals = signal.SIGKILL,
 ) -> Process:
-    """Start a program with exactly `env`, its output appended to `log`, as `user` when one is named."""
-    identity = (f"--reuid={user}", f"--regid={user}", "--clear-groups") if user else ()
+    """Start a program with exactly `env`, its output appended to `log`, as `account` when one is named."""
+    identity = (f"--reuid={account}", f"--regid={account}", "--clear-groups") if account else ()
     _shorten(log)
     with log.open("ab") as output:
         return await asyncio.create_subprocess_exec(
@@ -45,6 +49,22 @@ async def spawn(
         )
 
 
+async def capture(argv: Sequence[str], *, env: Mapping[str, str]) -> str:
+    """Run a short program to its end and return what it printed.
+
+    Raises:
+        StackError: when it fails, with what it said.
+    """
+    guarded = ("setpriv", "--pdeathsig=KILL", "--", *argv)
+    process = await asyncio.create_subprocess_exec(
+        *guarded, env=dict(env), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    printed, complaint = await process.communicate()
+    if process.returncode != 0 or not printed.strip():
+        raise StackError(f"{' '.join(argv)} failed:\n{complaint.decode(errors='replace')[-_TAIL_BYTES:]}")
+    return printed.decode().strip()
+
+
 async def end(process: Process, number: signal.Signals, *, within_s: float) -> None:
     """Ask a child to end and wait; one that has not ended in time is killed."""
     send(process, number)
@@ -59,6 +79,25 @@ def send(process: Process, number: signal.Signals) -> None:
     """Send a signal to a child that may have ended already."""
     if process.returncode is None:
         process.send_signal(number)
+
+
+def evict(pid: int, folder: Path, number: signal.Signals, *, within_s: float) -> None:
+    """End a process that was started on `folder`; a stranger that got its number since is left alone. Blocks.
+
+    Raises:
+        StackError: when it does not end in time.
+    """
+    deadline = monotonic() + within_s
+    try:
+        process = psutil.Process(pid)
+        if str(folder) in process.cmdline():
+            process.send_signal(number)
+        while str(folder) in process.cmdline():  # a zombie has none
+            if monotonic() > deadline:
+                raise StackError(f"process {pid} still works on {folder}")
+            sleep(_POLL_S)
+    except psutil.NoSuchProcess:
+        return
 
 
 def tail(log: Path) -> str:

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from time import monotonic
 
-from caisson.stack.children import StackError, end, spawn, tail
+from caisson.stack.children import StackError, end, evict, spawn, tail
 
 SERVICES = ("gateway", "runner", "proxy")
 _HOST = "127.0.0.1"
@@ -49,8 +49,7 @@ class EmbeddedNats:
             StackError: with the end of the server's log.
         """
         self._store.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for stale in self._folder.glob("nats-server_*.ports"):
-            stale.unlink()
+        await asyncio.to_thread(self._evict_previous)
         argv = (_program(), "--config", str(files("caisson.stack") / "nats.conf"))
         self._process = await spawn(
             (*argv, "--ports_file_dir", str(self._folder)),
@@ -64,13 +63,23 @@ class EmbeddedNats:
         """Stop the server; what it stored stays."""
         if self._process is not None:
             await end(self._process, signal.SIGTERM, within_s=_STOP_WITHIN_S)
-            self._process = None
 
     async def wipe(self) -> None:
         """Stop the server, delete everything it stored, and start it again on the same port."""
         await self.stop()
-        await asyncio.to_thread(shutil.rmtree, self._store)
+        await self.erase()
         await self.start()
+
+    async def erase(self) -> None:
+        """Delete everything that the server stored; it must be stopped."""
+        await asyncio.to_thread(shutil.rmtree, self._store)
+
+    def _evict_previous(self) -> None:
+        """End a server that a killed supervisor left behind."""
+        for file in self._folder.glob("nats-server_*.ports"):
+            pid = int(file.stem.rsplit("_", 1)[1])
+            evict(pid, self._folder, signal.SIGTERM, within_s=_STOP_WITHIN_S)
+            file.unlink(missing_ok=True)
 
     def _environment(self) -> dict[str, str]:
         """Values are quoted: the server would read a bare `1e5` as a number."""
