@@ -41,7 +41,7 @@ def caisson_stack(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest
     folder = tmp_path_factory.mktemp("caisson")
     ready, log = folder / "ready.json", folder / "up.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - our own program
             _command(folder / "data", ready, pytestconfig), stdout=output, stderr=output, start_new_session=True
         )
     try:

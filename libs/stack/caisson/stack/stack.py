@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import structlog
+
 from caisson.stack.children import StackError, capture
 from caisson.stack.data_folder import DataFolder, write_private
 from caisson.stack.environment import Servers
@@ -22,6 +24,8 @@ from caisson.stack.supervision import Keeper, Part
 
 _READY_WITHIN_S = 60
 _STOP_ORDER = (("runner",), ("gateway", "proxy"), ("nats",), ("postgres",))
+
+log = structlog.get_logger(__name__)
 
 
 def _nobody() -> None:
@@ -92,7 +96,10 @@ class Stack:
     async def stop(self) -> None:
         """Drain the services, then stop the servers."""
         for names in _STOP_ORDER:
-            await asyncio.gather(*(keeper.stop() for name in names for keeper in self._keepers[name]))
+            stops = (keeper.stop() for name in names for keeper in self._keepers[name])
+            for failure in await asyncio.gather(*stops, return_exceptions=True):
+                if failure is not None:
+                    log.error("child.stop_failed", reason=repr(failure))
         for keepers in self._keepers.values():
             keepers.clear()
         self.folder.unlock()
