@@ -40,6 +40,7 @@ ReplyT = TypeVar("ReplyT", bound=Message)
 _RECONNECT_WAIT_S = 0.5
 _PUBLISH_TIMEOUT_S = 2.0
 _MAX_HANDLERS = 64
+_PENDING_BYTES = 16 << 20
 
 log = structlog.get_logger(__name__)
 tracer = trace.get_tracer(__name__)
@@ -93,6 +94,7 @@ class Bus:
             inbox_prefix=f"_INBOX_{settings.nats_user}",
             max_reconnect_attempts=-1,
             reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps this; a float works
+            pending_size=_PENDING_BYTES,
             ping_interval=5,
             max_outstanding_pings=3,
             closed_cb=self._closed,
@@ -134,7 +136,7 @@ class Bus:
     ) -> None:
         """Answer requests on `subject` in this service's queue group. Call before `start`."""
 
-        async def endpoint(body: bytes, message: Any = None) -> bytes:
+        async def endpoint(body: bytes) -> bytes:
             return await _answer(subject, model, handler, body)
 
         async def undecoded(message: NatsMessage) -> bytes:

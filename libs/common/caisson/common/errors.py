@@ -79,6 +79,12 @@ class LeaseLost(Conflict):
     code = "lease_lost"
 
 
+class LateResult(LeaseLost):
+    """The run ended otherwise before this result came; it is kept and changes nothing."""
+
+    code = "late_result"
+
+
 class RunFinished(Conflict):
     """The run is finished and takes no more changes."""
 

@@ -83,10 +83,14 @@ class Grant(Message):
 
 
 class Claim(Message):
-    """A worker asks for at most `slots` runs."""
+    """A worker asks for at most `slots` runs; the last `reserve` of them only for tenants without a live lease.
+
+    The reserve lets a tenant's first run start at once on workers that another tenant keeps busy.
+    """
 
     worker_id: str
     slots: int = Field(gt=0)
+    reserve: int = Field(default=0, ge=0)
 
 
 class Grants(Message):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, assert_never
 
 from pydantic import Field
 
-from caisson.common.messages import Message
+from caisson.common.messages import Message, Text
 
 
 class Exited(Message):
@@ -127,7 +127,7 @@ class Output(Message):
     `lossy` says that invalid UTF-8 or NUL was replaced by U+FFFD in the text.
     """
 
-    text: str = ""
+    text: Text = ""
     bytes: int = 0
     truncated: bool = False
     lossy: bool = False

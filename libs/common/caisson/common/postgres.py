@@ -56,7 +56,7 @@ async def connect_pool(url: str, *, application: str, max_size: int = 10) -> Poo
             command_timeout=_COMMAND_TIMEOUT_S,
             init=_prepare_connection,
             reset=_keep_state,
-            server_settings={"application_name": application},
+            server_settings={"application_name": application, "jit": "off"},
         )
     except (OSError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError) as error:
         raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
@@ -67,10 +67,22 @@ def load_queries(file: Path) -> Any:
     return aiosql.from_path(file, "asyncpg", mandatory_parameters=False)
 
 
+async def fetch_all(rows: AsyncIterator[Any]) -> list[Any]:
+    """Collect the rows of a named SELECT."""
+    return [row async for row in rows]
+
+
 @asynccontextmanager
-async def transaction(pool: Pool) -> AsyncIterator[Connection]:
-    """Hold one connection in one READ COMMITTED transaction; never across a network call or a command."""
-    async with pool.acquire() as connection, connection.transaction():
+async def transaction(pool: Pool, *, repeatable_read: bool = False) -> AsyncIterator[Connection]:
+    """Hold one connection in one transaction; never across a network call or a command.
+
+    READ COMMITTED, or REPEATABLE READ and read-only where several statements must see one state.
+    """
+    isolation = "repeatable_read" if repeatable_read else "read_committed"
+    async with (
+        pool.acquire() as connection,
+        connection.transaction(isolation=isolation, readonly=repeatable_read),
+    ):
         yield connection
 
 
@@ -95,7 +107,7 @@ async def migrate(pool: Pool, folder: Path, *, schema: str) -> str:
                 backend,
                 find_migration_path(current, target, direction=Direction.up, migrations=migrations),
             )
-            return target
+            return str(target)
         finally:
             await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
 

@@ -1,0 +1,100 @@
+"""Runs in the ledger, as the API reads and makes them."""
+
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from caisson.common.errors import NotFound
+from caisson.common.ids import RunId, TenantId
+from caisson.common.postgres import Pool, fetch_all, transaction
+from caisson.gateway.adapters.postgres.rows import run_of
+from caisson.gateway.domain.pages import Page, PageRequest, paginate
+from caisson.gateway.domain.runs import CancelResult, EventRecord, NewRun, RunRecord, RunStatus
+
+
+class PostgresRuns:
+    """The domain's `Runs`."""
+
+    def __init__(self, pool: Pool, queries: Any) -> None:
+        self._pool = pool
+        self._sql = queries
+
+    async def create(self, run: NewRun) -> datetime | None:
+        """Store run, steps and `run.queued` at once and return when; None where the run id existed already."""
+        plan = {
+            "env": run.plan.env,
+            "datasets": list(run.plan.datasets),
+            "sealed": run.sealed,
+            "limits": run.plan.limits.model_dump(),
+            "on_failure": run.plan.on_failure,
+            "on_lost": run.plan.on_lost,
+        }
+        async with self._pool.acquire() as connection:
+            row = await self._sql.create_run(
+                connection,
+                run=run.run_id,
+                tenant=run.tenant_id,
+                user=run.user_id,
+                session=run.session_id,
+                plan=plan,
+                timeout_s=float(run.plan.limits.timeout_s),
+                metadata=run.plan.metadata,
+                step_ids=[step.step_id for step in run.plan.steps],
+                commands=[step.command for step in run.plan.steps],
+                timeouts=[float(step.timeout_s) for step in run.plan.steps],
+            )
+        return None if row is None else row["created_at"]
+
+    async def get(self, run_id: RunId, tenant: TenantId) -> RunRecord:
+        """Return a run of the tenant, or raise NotFound."""
+        async with transaction(self._pool, repeatable_read=True) as connection:
+            row = await self._sql.get_run(connection, run=run_id, tenant=tenant)
+            if row is None:
+                raise NotFound("no such run")
+            return run_of(row, await fetch_all(self._sql.get_steps(connection, run=run_id)))
+
+    async def status(self, run_id: RunId, tenant: TenantId) -> RunStatus:
+        """Return a run's status, or raise NotFound."""
+        async with self._pool.acquire() as connection:
+            row = await self._sql.get_run(connection, run=run_id, tenant=tenant)
+        if row is None:
+            raise NotFound("no such run")
+        return RunStatus(row["status"])
+
+    async def page(
+        self, tenant: TenantId, request: PageRequest, *, session: str | None, status: RunStatus | None
+    ) -> Page[RunRecord]:
+        """Return runs without step output, newest first."""
+        async with transaction(self._pool, repeatable_read=True) as connection:
+            rows = await fetch_all(
+                self._sql.list_runs(
+                    connection,
+                    tenant=tenant,
+                    session=session,
+                    status=status,
+                    before=request.before,
+                    limit=request.limit + 1,
+                )
+            )
+            ids = [row["run_id"] for row in rows]
+            steps = await fetch_all(self._sql.get_steps_of_runs(connection, runs=ids))
+        by_run = {run_id: list(group) for run_id, group in groupby(steps, key=lambda step: step["run_id"])}
+        runs = [run_of(row, by_run.get(row["run_id"], [])) for row in rows]
+        return paginate(runs, ids, request)
+
+    async def events(self, run_id: RunId, *, after: int) -> list[EventRecord]:
+        """Return up to 500 events that follow number `after`."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(self._sql.get_events(connection, run=run_id, after=after))
+        return [
+            EventRecord(seq=row["seq"], type=row["type"], data=row["data"], occurred_at=row["occurred_at"])
+            for row in rows
+        ]
+
+    async def cancel(self, run_id: RunId, tenant: TenantId, *, reason: str) -> CancelResult:
+        """End a queued run, mark a running one; raise NotFound for another tenant's."""
+        async with self._pool.acquire() as connection:
+            row = await self._sql.request_cancel(connection, run=run_id, tenant=tenant, reason=reason)
+        if row is None:
+            raise NotFound("no such run")
+        return CancelResult(before=RunStatus(row["before"]), after=RunStatus(row["after"]))

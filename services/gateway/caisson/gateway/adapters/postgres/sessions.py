@@ -1,0 +1,44 @@
+"""Sessions in the ledger."""
+
+from typing import Any
+
+from caisson.common.errors import NotFound
+from caisson.common.ids import SessionId, TenantId, UserId
+from caisson.common.postgres import Pool, fetch_all
+from caisson.gateway.domain.pages import Page, PageRequest, paginate
+from caisson.gateway.domain.sessions import Session
+
+
+class PostgresSessions:
+    """The domain's `Sessions`."""
+
+    def __init__(self, pool: Pool, queries: Any) -> None:
+        self._pool = pool
+        self._sql = queries
+
+    async def create(
+        self, session_id: SessionId, *, tenant: TenantId, user: UserId, metadata: dict[str, object]
+    ) -> Session:
+        """Store a session; one that exists already is returned."""
+        async with self._pool.acquire() as connection:
+            row = await self._sql.create_session(
+                connection, session=session_id, tenant=tenant, user=user, metadata=metadata
+            )
+        return Session(**row)
+
+    async def get(self, session_id: SessionId, tenant: TenantId) -> Session:
+        """Return a session of the tenant, or raise NotFound."""
+        async with self._pool.acquire() as connection:
+            row = await self._sql.get_session(connection, session=session_id, tenant=tenant)
+        if row is None:
+            raise NotFound("no such session")
+        return Session(**row)
+
+    async def page(self, tenant: TenantId, request: PageRequest) -> Page[Session]:
+        """Return sessions, newest first."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(
+                self._sql.list_sessions(connection, tenant=tenant, before=request.before, limit=request.limit + 1)
+            )
+        sessions = [Session(**row) for row in rows]
+        return paginate(sessions, [session.session_id for session in sessions], request)

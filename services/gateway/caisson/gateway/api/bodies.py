@@ -1,0 +1,146 @@
+"""Request bodies: bounded, strict JSON. Invariant: what passes here can be stored by PostgreSQL and sent as UTF-8."""
+
+import json
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from caisson.common.errors import CaissonError, InvalidInput
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 32
+_MAX_NUMBER = 1e15
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class BodyTooLarge(CaissonError):
+    """The body exceeds 4 MiB."""
+
+    code = "body_too_large"
+
+
+class NotJson(InvalidInput):
+    """The body is not JSON."""
+
+    code = "not_json"
+
+
+class Edge:
+    """Refuses NUL in paths and queries, and bodies over the limit before they are held in memory."""
+
+    def __init__(self, application: ASGIApp, *, refuse: Callable[[CaissonError], Response]) -> None:
+        self._application = application
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - the ASGI call
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
+            await self._refuse(InvalidInput("must not contain NUL characters", field="path"))(scope, receive, send)
+            return
+        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
+            await self._refuse(_too_large())(scope, receive, send)
+            return
+        await self._application(scope, _bounded(receive), send)
+
+
+def _bounded(receive: Receive) -> Receive:
+    taken = 0
+
+    async def bounded() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MAX_BODY_BYTES:
+            raise _too_large()
+        return message
+
+    return bounded
+
+
+def _too_large() -> BodyTooLarge:
+    return BodyTooLarge(f"a body has at most {MAX_BODY_BYTES} bytes", field="body")
+
+
+class StrictRequest(Request):
+    """A request whose JSON is read strictly."""
+
+    async def json(self) -> Any:
+        """Parse the body.
+
+        Raises:
+            NotJson: not JSON, or nested too deeply.
+            InvalidInput: a lone surrogate, a NUL or a number out of range, naming where.
+        """
+        return parse(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route that reads its body as `StrictRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Wrap the framework's handler."""
+        handle = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+def parse(body: bytes) -> Any:
+    """Parse strict JSON: no NaN, no duplicate keys, no lone surrogates, no NUL, at most 32 levels."""
+    try:
+        value = json.loads(body, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+    except InvalidInput:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise NotJson("the body is not JSON (or is nested too deeply)", field="body") from error
+    _check(value, "body", 0)
+    return value
+
+
+def _refuse_constant(name: str) -> object:
+    raise InvalidInput(f"{name} is not a number in JSON", field="body")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise InvalidInput("an object names a key twice", field="body")
+    return values
+
+
+def _check(value: Any, where: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"nested deeper than {MAX_DEPTH} levels", field=where)
+    if isinstance(value, str):
+        _check_text(value, where)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if not -_MAX_NUMBER <= value <= _MAX_NUMBER:
+            raise InvalidInput("a number is at most 1e15 in magnitude", field=where)
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            _check(item, _join(where, str(place)), depth + 1)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            _check_text(name, where)
+            _check(item, _join(where, name), depth + 1)
+
+
+def _join(where: str, name: str) -> str:
+    return name if where == "body" else f"{where}.{name}"
+
+
+def _check_text(text: str, where: str) -> None:
+    if "\x00" in text:
+        raise InvalidInput("must not contain NUL characters", field=where)
+    if not text.isascii() and _SURROGATE.search(text):
+        raise InvalidInput("must not contain lone surrogates", field=where)

@@ -1,0 +1,43 @@
+"""The outbox as the relay sees it: events whose publication JetStream has not acknowledged."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from caisson.common.envelope import Envelope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsent:
+    """An event to publish; the envelope's id is also its message id."""
+
+    seq: int
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxAge:
+    """How far the relay is behind."""
+
+    unsent: int
+    oldest_s: float
+
+
+class Batch(Protocol):
+    """Unsent events that no other relay holds."""
+
+    by_run: list[list[Unsent]]
+
+    async def mark_sent(self, events: Sequence[Unsent]) -> None:
+        """Mark events as published."""
+
+
+class Outbox(Protocol):
+    """The ledger's outbox."""
+
+    def batch(self) -> AbstractAsyncContextManager[Batch]:
+        """Hold the next unsent events while they are published."""
+
+    async def age(self) -> OutboxAge:
+        """Return how many events are unsent and how old the oldest is."""

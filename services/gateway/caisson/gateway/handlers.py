@@ -1,0 +1,143 @@
+"""NATS in: what workers and the proxy ask of the ledger (`caisson.rpc.ledger.*`)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from caisson.common import metrics, subjects
+from caisson.common.bus import Bus
+from caisson.common.errors import LateResult, LeaseLost, Unavailable
+from caisson.common.ids import new_id
+from caisson.common.leases import (
+    Claim,
+    Done,
+    FinishRun,
+    FinishStep,
+    Grant,
+    Grants,
+    Holding,
+    RecordSecurity,
+    Release,
+    Renew,
+    Renewed,
+    SecurityEvent,
+    SecurityKind,
+    StartStep,
+)
+from caisson.gateway.domain.leasing import Contexts, Granted, Leases, Recorded, SecurityReports
+
+log = structlog.get_logger(__name__)
+
+
+class LedgerHandlers:
+    """Answers workers. A grant leaves only after the proxy's context was confirmed."""
+
+    def __init__(self, leases: Leases, contexts: Contexts, reports: SecurityReports) -> None:
+        self._leases = leases
+        self._contexts = contexts
+        self._reports = reports
+        self._background: set[asyncio.Task[None]] = set()
+
+    def register(self, bus: Bus) -> None:
+        """Serve every subject of the ledger on `bus`."""
+        bus.serve(subjects.LEDGER_CLAIM, Claim, self.claim)
+        bus.serve(subjects.LEDGER_RENEW, Renew, self.renew)
+        bus.serve(subjects.LEDGER_START_STEP, StartStep, self.start_step)
+        bus.serve(subjects.LEDGER_FINISH_STEP, FinishStep, self.finish_step)
+        bus.serve(subjects.LEDGER_FINISH_RUN, FinishRun, self.finish_run)
+        bus.serve(subjects.LEDGER_RELEASE, Release, self.release)
+        bus.serve(subjects.LEDGER_RECORD_SECURITY, RecordSecurity, self.record_security)
+
+    async def claim(self, claim: Claim) -> Grants:
+        """Grant up to `slots` runs, the last `reserve` of them only to tenants without a live lease."""
+        grants: list[Grant] = []
+        while len(grants) < claim.slots:
+            newcomers = len(grants) >= claim.slots - claim.reserve
+            granted = await self._leases.grant_next(claim, newcomers=newcomers)
+            if granted is None:
+                if newcomers or claim.reserve == 0:
+                    break
+                claim = claim.model_copy(update={"slots": len(grants) + claim.reserve})
+                continue
+            await self._announce(granted, claim.worker_id)
+            grants.append(granted.grant)
+        return Grants(grants=grants)
+
+    async def _announce(self, granted: Granted, worker_id: str) -> None:
+        """Make the context known; a grant that cannot have one goes back at once."""
+        try:
+            await self._contexts.put(granted.context)
+        except Unavailable:
+            grant = granted.grant
+            await self._leases.release(Holding(worker_id=worker_id, run_id=grant.run_id, fence=grant.fence))
+            raise
+
+    async def renew(self, renewal: Renew) -> Renewed:
+        """Renew leases, and with each the proxy's context."""
+        verdicts, contexts = await self._leases.renew(renewal)
+        results = await asyncio.gather(*map(self._contexts.put, contexts), return_exceptions=True)
+        for result in results:
+            if isinstance(result, Unavailable):
+                log.warning("context.renew_failed", reason=result.detail)
+            elif isinstance(result, BaseException):
+                raise result
+        return Renewed(verdicts=verdicts)
+
+    async def start_step(self, request: StartStep) -> Done:
+        """Record that a step runs."""
+        async with self._watching(request.holding):
+            return self._done(await self._leases.start_step(request.holding, request.step_id))
+
+    async def finish_step(self, result: FinishStep) -> Done:
+        """Record a step's result and what follows it."""
+        async with self._watching(result.holding):
+            return self._done(await self._leases.finish_step(result))
+
+    async def finish_run(self, request: FinishRun) -> Done:
+        """End a run that has nothing left to do."""
+        async with self._watching(request.holding):
+            return self._done(await self._leases.finish_run(request.holding))
+
+    async def release(self, request: Release) -> Done:
+        """Take a run back from a draining worker."""
+        async with self._watching(request.holding):
+            self._revoke(await self._leases.release(request.holding))
+        return Done()
+
+    async def record_security(self, report: RecordSecurity) -> Done:
+        """Record what the proxy denied or rewrote."""
+        for event in report.events:
+            await self._reports.record(event)
+        return Done()
+
+    def _done(self, recorded: Recorded) -> Done:
+        self._revoke(recorded.ended_context)
+        return Done(verdict=recorded.verdict)
+
+    def _revoke(self, request_id: str | None) -> None:
+        if request_id is not None:
+            task = asyncio.create_task(self._contexts.revoke(request_id))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+    @asynccontextmanager
+    async def _watching(self, holding: Holding) -> AsyncIterator[None]:
+        """Count and record a worker's write that came without its lease; a late result is no such thing."""
+        try:
+            yield
+        except LateResult:
+            raise
+        except LeaseLost as error:
+            metrics.STALE_FENCE.inc()
+            await self._reports.record(
+                SecurityEvent(
+                    id=new_id("sec"),
+                    kind=SecurityKind.STALE_FENCE,
+                    run_id=holding.run_id,
+                    reason=error.detail,
+                    detail={"worker": holding.worker_id, "fence": holding.fence},
+                )
+            )
+            raise

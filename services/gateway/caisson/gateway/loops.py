@@ -1,0 +1,141 @@
+"""Background work: the outbox relay, the reconciler, and housekeeping. Each goes on when a server blinks."""
+
+import asyncio
+from typing import Protocol
+
+import asyncpg
+import structlog
+from prometheus_client import Gauge
+
+from caisson.common import subjects
+from caisson.common.bus import Bus
+from caisson.common.errors import TimedOut, Unavailable
+from caisson.common.health import Progress
+from caisson.gateway.domain.leasing import Contexts, Leases
+from caisson.gateway.domain.outbox import Batch, Outbox, Unsent
+
+UNSENT_EVENTS = Gauge("caisson_ledger_unsent_events", "Events that JetStream has not acknowledged")
+OLDEST_UNSENT_SECONDS = Gauge(
+    "caisson_ledger_oldest_unsent_seconds", "Age of the oldest event that JetStream has not acknowledged"
+)
+DATABASE_TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError, Unavailable)
+_AGE_LIMIT_S = 60
+_HOUSEKEEPING_S = 60
+
+log = structlog.get_logger(__name__)
+
+
+class Relay:
+    """Publishes unsent events in order inside each run, and marks them once acknowledged."""
+
+    def __init__(self, outbox: Outbox, bus: Bus, *, wake: asyncio.Event, poll_s: float, progress: Progress) -> None:
+        self._outbox = outbox
+        self._bus = bus
+        self._wake = wake
+        self._poll_s = poll_s
+        self._progress = progress
+
+    async def run(self) -> None:
+        """Relay for ever: on news, and by a slow poll."""
+        while True:
+            self._wake.clear()
+            try:
+                sent = await self._relay_batch()
+                self._progress.tick()
+            except DATABASE_TROUBLE as error:
+                log.warning("relay.interrupted", error=repr(error))
+                sent = 0
+            if sent == 0:
+                await _wait(self._wake, self._poll_s)
+
+    async def _relay_batch(self) -> int:
+        async with self._outbox.batch() as batch:
+            counts = await asyncio.gather(*(self._send_run(events) for events in batch.by_run))
+            await _mark(batch, counts)
+        return sum(counts)
+
+    async def _send_run(self, events: list[Unsent]) -> int:
+        """Publish in order and return how many JetStream acknowledged; the rest is unknown and sent again."""
+        for sent, event in enumerate(events):
+            envelope = event.envelope
+            try:
+                await self._bus.publish_event(
+                    subjects.event(envelope.type, envelope.ids),
+                    envelope.model_dump_json().encode(),
+                    message_id=envelope.id,
+                )
+            except (TimedOut, Unavailable) as error:
+                log.warning("relay.unacknowledged", run=envelope.run_id, seq=event.seq, reason=error.detail)
+                return sent
+        return len(events)
+
+
+async def _mark(batch: Batch, counts: list[int]) -> None:
+    sent = [event for events, count in zip(batch.by_run, counts, strict=True) for event in events[:count]]
+    if sent:
+        await batch.mark_sent(sent)
+
+
+class Reconciler:
+    """Decides runs whose worker is gone, and watches the outbox. Safe in every gateway at once."""
+
+    def __init__(
+        self, leases: Leases, contexts: Contexts, outbox: Outbox, *, pause_s: float, progress: Progress
+    ) -> None:
+        self._leases = leases
+        self._contexts = contexts
+        self._outbox = outbox
+        self._pause_s = pause_s
+        self._progress = progress
+        self._oldest_s = 0.0
+
+    async def run(self) -> None:
+        """Reconcile for ever."""
+        while True:
+            try:
+                for request_id in await self._leases.recover_interrupted():
+                    await self._contexts.revoke(request_id)
+                age = await self._outbox.age()
+                UNSENT_EVENTS.set(age.unsent)
+                OLDEST_UNSENT_SECONDS.set(age.oldest_s)
+                self._oldest_s = age.oldest_s
+                self._progress.tick()
+            except DATABASE_TROUBLE as error:
+                log.warning("reconciler.interrupted", error=repr(error))
+            await asyncio.sleep(self._pause_s)
+
+    async def check_outbox(self) -> None:
+        """Raise Unavailable while events older than a minute are unsent."""
+        if self._oldest_s > _AGE_LIMIT_S:
+            raise Unavailable(f"events have been unsent for {self._oldest_s:.0f} s")
+
+
+async def _wait(event: asyncio.Event, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), timeout_s)
+    except TimeoutError:
+        return
+
+
+class Forgetting(Protocol):
+    """What is kept only for a time."""
+
+    async def forget_expired(self) -> None:
+        """Delete some of what has expired."""
+
+
+class Housekeeper:
+    """Deletes what has expired, slowly."""
+
+    def __init__(self, *stores: Forgetting) -> None:
+        self._stores = stores
+
+    async def run(self) -> None:
+        """Keep house for ever."""
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING_S)
+            for store in self._stores:
+                try:
+                    await store.forget_expired()
+                except DATABASE_TROUBLE as error:
+                    log.warning("housekeeping.interrupted", error=repr(error))
