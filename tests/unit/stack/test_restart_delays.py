@@ -2,7 +2,7 @@
 
 import pytest
 
-from caisson.stack.supervision import restart_delay_s
+from caisson.stack.keeper import restart_delay_s
 
 DELAYS = [
     (0, 0.25, "the first death is repaired almost at once"),
