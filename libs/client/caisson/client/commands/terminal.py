@@ -1,0 +1,55 @@
+"""Where commands write: results to stdout, everything else to stderr.
+
+Invariant: what a sandbox wrote reaches a pipe byte for byte, and a terminal without its control sequences.
+"""
+
+import io
+import sys
+from typing import IO, Any
+
+from rich.console import Console
+from rich.text import Text
+
+_KEPT = "\n\t"
+_SYMBOLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in _KEPT} | {0x7F: 0x2421}
+_CONTROLS = _SYMBOLS | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+def harmless(text: str) -> str:
+    """Make control characters visible, so that foreign text cannot act on a terminal."""
+    return text.replace("\r\n", "\n").translate(_CONTROLS)
+
+
+def foreign(text: str, style: str = "") -> Text:
+    """Wrap text that somebody else wrote: no markup, no control characters."""
+    return Text(harmless(text), style=style)
+
+
+class Terminal:
+    """Standard output and standard error of one command."""
+
+    def __init__(self, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
+        self._streams = {"stdout": stdout or sys.stdout, "stderr": stderr or sys.stderr}
+        self.out = Console(file=self._streams["stdout"], highlight=False, soft_wrap=True)
+        self.err = Console(file=self._streams["stderr"], highlight=False, soft_wrap=True)
+        self._line_open = False
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write output of a step to the stream of that name."""
+        if not data:
+            return
+        stream = self._streams[name]
+        if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+            stream.flush()
+            stream.buffer.write(data)
+        else:
+            stream.write(harmless(data.decode(errors="replace")))
+        stream.flush()
+        self._line_open = not data.endswith(b"\n")
+
+    def note(self, *parts: Any) -> None:
+        """Tell something about the work, on stderr, on a line of its own."""
+        if self._line_open and self._streams["stdout"].isatty():
+            self.err.print()
+        self._line_open = False
+        self.err.print(*parts)
