@@ -26,6 +26,7 @@ from caisson.common.errors import (
     FieldError,
     Internal,
     InvalidInput,
+    PayloadTooLarge,
     TimedOut,
     Unavailable,
     all_errors,
@@ -85,6 +86,7 @@ class Bus:
     def __init__(self, settings: ServiceSettings, *, service: str, on_closed: Callable[[], None]) -> None:
         self._service = service
         self._on_closed = on_closed
+        self._stopping = False
         self._broker = NatsBroker(
             settings.nats_url,
             name=service,
@@ -109,7 +111,7 @@ class Bus:
 
     async def stop(self) -> None:
         """Let running handlers finish, drain and close."""
-        self._on_closed = _nothing
+        self._stopping = True
         await self._broker.stop()
 
     @property
@@ -162,6 +164,8 @@ class Bus:
                 message = await self.connection.request(
                     str(subject), request.model_dump_json().encode(), timeout=timeout_s, headers=headers or None
                 )
+            except nats.errors.MaxPayloadError as error:
+                raise PayloadTooLarge(f"{subject.template}: over the bus's message size", field="body") from error
             except nats.errors.NoRespondersError as error:
                 raise Unavailable(f"nobody serves {subject.template}") from error
             except (nats.errors.TimeoutError, TimeoutError) as error:
@@ -206,15 +210,12 @@ class Bus:
         return await self.connection.subscribe(pattern, cb=deliver)
 
     async def _closed(self) -> None:
-        log.error("bus.closed")
-        self._on_closed()
+        if not self._stopping:
+            log.error("bus.closed")
+            self._on_closed()
 
     async def _connection_error(self, error: Exception) -> None:
         log.warning("bus.connection_error", error=repr(error))
-
-
-def _nothing() -> None:
-    """Closing on purpose is not a failure."""
 
 
 async def _answer(
