@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,7 @@ from caisson.stack.stack import Stack
 
 DEFAULT_DATA = Path(".caisson")
 DEFAULT_UPSTREAMS = Path("config/upstreams.yaml")
+_HOST = "127.0.0.1"
 _INTERRUPTED_TWICE = 130
 
 
@@ -40,6 +42,7 @@ def up(
     console = Console(stderr=True, highlight=False)
     _log_plainly()
     try:
+        _check_free(port)
         stack = Stack(data, runners=runners, port=port, upstreams=_find_upstreams(upstreams))
         asyncio.run(_serve(stack, console, ready_json=ready_json, verbose=verbose))
     except StackError as error:
@@ -81,6 +84,14 @@ def _drain_on_signals(console: Console) -> None:
 
     for number in signals:
         loop.add_signal_handler(number, drain)
+
+
+def _check_free(port: int) -> None:
+    """Say plainly that a port is taken, before anything is started."""
+    try:
+        socket.create_server((_HOST, port)).close()
+    except OSError as error:
+        raise StackError(f"port {port} cannot be used: {error.strerror}") from None
 
 
 def _find_upstreams(given: Path | None) -> Path | None:
