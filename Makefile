@@ -9,6 +9,8 @@ UV_VERSION := 0.13.9
 UV := .tools/bin/uv
 BIN := .venv/bin
 ARGS ?=
+export UV_SYSTEM_CERTS := true
+unexport VIRTUAL_ENV
 
 SYSTEM_PACKAGES := bubblewrap nftables iproute2 util-linux curl jq gcc libc6-dev libseccomp2 libnftables1 \
 	python3-venv ca-certificates
