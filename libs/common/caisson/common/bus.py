@@ -129,7 +129,7 @@ class Bus:
         if not self.connection.is_connected:
             raise Unavailable("NATS is not connected")
         try:
-            await self.connection.flush(timeout=1)  # type: ignore[arg-type]  # passed to wait_for; a float works
+            await self.connection.flush(timeout=1)
         except (nats.errors.Error, TimeoutError) as error:
             raise Unavailable("NATS does not answer") from error
 

@@ -1,4 +1,4 @@
-"""The envelope of an event on the bus: the ids again, so that a consumer can refuse a message on the wrong subject."""
+"""The envelope of an event: the ids again, so that a consumer can refuse a message on the wrong subject."""
 
 from datetime import datetime
 from typing import Any

@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import aiosql
 import asyncpg
@@ -78,7 +78,9 @@ async def transaction(pool: Pool, *, repeatable_read: bool = False) -> AsyncIter
 
     READ COMMITTED, or REPEATABLE READ and read-only where several statements must see one state.
     """
-    isolation = "repeatable_read" if repeatable_read else "read_committed"
+    isolation: Literal["repeatable_read", "read_committed"] = (
+        "repeatable_read" if repeatable_read else "read_committed"
+    )
     async with (
         pool.acquire() as connection,
         connection.transaction(isolation=isolation, readonly=repeatable_read),

@@ -53,16 +53,16 @@ class LedgerHandlers:
     async def claim(self, claim: Claim) -> Grants:
         """Grant up to `slots` runs, the last `reserve` of them only to tenants without a live lease."""
         grants: list[Grant] = []
+        newcomers = False
         while len(grants) < claim.slots:
-            newcomers = len(grants) >= claim.slots - claim.reserve
+            newcomers = newcomers or len(grants) >= claim.slots - claim.reserve
             granted = await self._leases.grant_next(claim, newcomers=newcomers)
             if granted is None:
-                if newcomers or claim.reserve == 0:
-                    break
-                claim = claim.model_copy(update={"slots": len(grants) + claim.reserve})
-                continue
+                break
             await self._announce(granted, claim.worker_id)
             grants.append(granted.grant)
+            if not granted.more_queued:
+                break
         return Grants(grants=grants)
 
     async def _announce(self, granted: Granted, worker_id: str) -> None:

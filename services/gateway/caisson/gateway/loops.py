@@ -40,19 +40,20 @@ class Relay:
         while True:
             self._wake.clear()
             try:
-                sent = await self._relay_batch()
+                full = await self._relay_batch()
                 self._progress.tick()
             except DATABASE_TROUBLE as error:
                 log.warning("relay.interrupted", error=repr(error))
-                sent = 0
-            if sent == 0:
+                full = False
+            if not full:
                 await _wait(self._wake, self._poll_s)
 
-    async def _relay_batch(self) -> int:
+    async def _relay_batch(self) -> bool:
+        """Relay one batch; return whether it was a full one that JetStream took, so that another follows at once."""
         async with self._outbox.batch() as batch:
             counts = await asyncio.gather(*(self._send_run(events) for events in batch.by_run))
             await _mark(batch, counts)
-        return sum(counts)
+            return batch.is_full and all(counts)
 
     async def _send_run(self, events: list[Unsent]) -> int:
         """Publish in order and return how many JetStream acknowledged; the rest is unknown and sent again."""

@@ -91,28 +91,31 @@ WITH run AS (
 SELECT created_at FROM run;
 
 -- name: get_run^
-SELECT run_id, session_id, tenant_id, user_id, status, created_at, started_at, finished_at, attempt, version,
-       error, metadata, request_id, cancel_requested_at
-FROM ledger.runs WHERE run_id = :run AND tenant_id = :tenant;
-
--- name: get_steps
-SELECT step_id, index, kind, status, outcome, stdout, stderr, started_at, finished_at, duration_ms
-FROM ledger.steps WHERE run_id = :run ORDER BY index;
+-- A run with all of its steps.
+SELECT r.run_id, r.session_id, r.tenant_id, r.user_id, r.status, r.created_at, r.started_at, r.finished_at,
+       r.attempt, r.version, r.error, r.metadata,
+       (SELECT jsonb_agg(jsonb_build_object(
+            'step_id', s.step_id, 'index', s.index, 'kind', s.kind, 'status', s.status, 'outcome', s.outcome,
+            'stdout', s.stdout, 'stderr', s.stderr, 'started_at', s.started_at, 'finished_at', s.finished_at,
+            'duration_ms', s.duration_ms) ORDER BY s.index)
+        FROM ledger.steps s WHERE s.run_id = r.run_id) AS steps
+FROM ledger.runs r WHERE r.run_id = :run AND r.tenant_id = :tenant;
 
 -- name: list_runs
-SELECT run_id, session_id, tenant_id, user_id, status, created_at, started_at, finished_at, attempt, version,
-       error, metadata
-FROM ledger.runs
-WHERE tenant_id = :tenant
-  AND (:session::text IS NULL OR session_id = :session)
-  AND (:status::text IS NULL OR status = :status)
-  AND (:before::text IS NULL OR run_id < :before)
-ORDER BY run_id DESC LIMIT :limit;
-
--- name: get_steps_of_runs
--- Steps of a page of runs, without output.
-SELECT run_id, step_id, index, kind, status, outcome, started_at, finished_at, duration_ms
-FROM ledger.steps WHERE run_id = ANY(:runs::text[]) ORDER BY run_id, index;
+-- Runs with their steps, without output.
+SELECT r.run_id, r.session_id, r.tenant_id, r.user_id, r.status, r.created_at, r.started_at, r.finished_at,
+       r.attempt, r.version, r.error, r.metadata,
+       (SELECT jsonb_agg(jsonb_build_object(
+            'step_id', s.step_id, 'index', s.index, 'kind', s.kind, 'status', s.status, 'outcome', s.outcome,
+            'started_at', s.started_at, 'finished_at', s.finished_at, 'duration_ms', s.duration_ms)
+            ORDER BY s.index)
+        FROM ledger.steps s WHERE s.run_id = r.run_id) AS steps
+FROM ledger.runs r
+WHERE r.tenant_id = :tenant
+  AND (:session::text IS NULL OR r.session_id = :session)
+  AND (:status::text IS NULL OR r.status = :status)
+  AND (:before::text IS NULL OR r.run_id < :before)
+ORDER BY r.run_id DESC LIMIT :limit;
 
 -- name: get_events
 SELECT e.seq, e.type, e.data, e.step_id, e.occurred_at
@@ -206,7 +209,8 @@ SELECT g.run_id, g.tenant_id, g.user_id, g.session_id, g.fence, g.attempt, g.req
         FROM ledger.steps s WHERE s.run_id = g.run_id AND s.status = 'pending') AS steps,
        (SELECT count(*) FROM ledger.steps s WHERE s.run_id = g.run_id AND s.status <> 'pending') AS recorded,
        (SELECT coalesce(jsonb_object_agg(c.upstream, c.sealed), '{}')
-        FROM ledger.credentials c WHERE c.tenant_id = g.tenant_id) AS credentials
+        FROM ledger.credentials c WHERE c.tenant_id = g.tenant_id) AS credentials,
+       EXISTS (SELECT 1 FROM ledger.runs q WHERE q.status = 'queued' AND q.run_id <> g.run_id) AS more_queued
 FROM granted g JOIN ledger.tenants t ON t.tenant_id = g.tenant_id;
 
 -- name: renew_leases

@@ -23,8 +23,8 @@ class Waiting:
         deadline = None if wait_s is None else loop.time() + wait_s
         async with self._wakes.subscribe(run_id, finished_only=True) as news:
             while True:
-                status = await self._runs.status(run_id, tenant)
+                run = await self._runs.get(run_id, tenant)
                 left_s = _POLL_S if deadline is None else min(_POLL_S, deadline - loop.time())
-                if status.is_final or left_s <= 0 or self._stopping.is_set():
-                    return await self._runs.get(run_id, tenant)
+                if run.status.is_final or left_s <= 0 or self._stopping.is_set():
+                    return run
                 await news.next(timeout_s=left_s)

@@ -11,10 +11,11 @@ from caisson.common.outcome import Outcome, StepStatus, status_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granted:
-    """A grant with the context that the proxy must know before the worker does."""
+    """A grant with the context that the proxy must know before the worker does; whether more runs were queued."""
 
     grant: Grant
     context: RunContext
+    more_queued: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,10 @@ class Batch(Protocol):
 
     by_run: list[list[Unsent]]
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there may be more than this."""
+
     async def mark_sent(self, events: Sequence[Unsent]) -> None:
         """Mark events as published."""
 

@@ -97,9 +97,6 @@ class Runs(Protocol):
     async def create(self, run: NewRun) -> datetime | None:
         """Store run, steps and `run.queued` at once and return when; None where the run id existed already."""
 
-    async def status(self, run_id: RunId, tenant: TenantId) -> RunStatus:
-        """Return a run's status, or raise NotFound."""
-
     async def get(self, run_id: RunId, tenant: TenantId) -> RunRecord:
         """Return a run of the tenant, or raise NotFound."""
 

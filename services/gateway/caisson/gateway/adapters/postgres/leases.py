@@ -193,7 +193,7 @@ class PostgresLeases:
             resumed_after=row["recorded"],
             workspace_lost=row["attempt"] > 1 and row["recorded"] > 0,
         )
-        return Granted(grant=grant, context=context_of(row, lease_s=self._lease_s))
+        return Granted(grant=grant, context=context_of(row, lease_s=self._lease_s), more_queued=row["more_queued"])
 
 
 def _lost(row: Row | None, holding: Holding) -> InvalidInput | LeaseLost:

@@ -43,6 +43,11 @@ class HeldBatch:
         self._sql = queries
         self.by_run = [list(group) for _, group in groupby(events, key=lambda event: event.envelope.run_id)]
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there may be more than this."""
+        return len(self.by_run) >= _RUNS_PER_BATCH
+
     async def mark_sent(self, events: Sequence[Unsent]) -> None:
         """Mark events as published."""
         await self._sql.mark_sent(

@@ -1,6 +1,7 @@
 """Rows of the ledger as domain records."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from caisson.common.contexts import RunContext
@@ -26,23 +27,23 @@ def tenant_of(row: Row) -> Tenant:
     )
 
 
-def step_of(row: Row) -> StepRecord:
-    """Read a step; a list's rows have no output."""
+def step_of(step: Row) -> StepRecord:
+    """Read a step from a run's aggregated ones, whose times are text; a list's steps have no output."""
     return StepRecord(
-        step_id=row["step_id"],
-        index=row["index"],
-        kind=row["kind"],
-        status=row["status"],
-        outcome=row["outcome"],
-        stdout=row.get("stdout"),
-        stderr=row.get("stderr"),
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        duration_ms=row["duration_ms"],
+        step_id=step["step_id"],
+        index=step["index"],
+        kind=step["kind"],
+        status=step["status"],
+        outcome=step["outcome"],
+        stdout=step.get("stdout"),
+        stderr=step.get("stderr"),
+        started_at=_moment(step["started_at"]),
+        finished_at=_moment(step["finished_at"]),
+        duration_ms=step["duration_ms"],
     )
 
 
-def run_of(row: Row, steps: list[Row]) -> RunRecord:
+def run_of(row: Row) -> RunRecord:
     """Read a run with its steps."""
     return RunRecord(
         run_id=RunId(row["run_id"]),
@@ -57,8 +58,12 @@ def run_of(row: Row, steps: list[Row]) -> RunRecord:
         version=row["version"],
         error=row["error"],
         metadata=row["metadata"],
-        steps=tuple(step_of(step) for step in steps),
+        steps=tuple(step_of(step) for step in row["steps"]),
     )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def context_of(row: Row, *, lease_s: float) -> RunContext:

@@ -1,12 +1,11 @@
 """Runs in the ledger, as the API reads and makes them."""
 
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 
 from caisson.common.errors import NotFound
 from caisson.common.ids import RunId, TenantId
-from caisson.common.postgres import Pool, fetch_all, transaction
+from caisson.common.postgres import Pool, fetch_all
 from caisson.gateway.adapters.postgres.rows import run_of
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
 from caisson.gateway.domain.runs import CancelResult, EventRecord, NewRun, RunRecord, RunStatus
@@ -47,25 +46,17 @@ class PostgresRuns:
 
     async def get(self, run_id: RunId, tenant: TenantId) -> RunRecord:
         """Return a run of the tenant, or raise NotFound."""
-        async with transaction(self._pool, repeatable_read=True) as connection:
-            row = await self._sql.get_run(connection, run=run_id, tenant=tenant)
-            if row is None:
-                raise NotFound("no such run")
-            return run_of(row, await fetch_all(self._sql.get_steps(connection, run=run_id)))
-
-    async def status(self, run_id: RunId, tenant: TenantId) -> RunStatus:
-        """Return a run's status, or raise NotFound."""
         async with self._pool.acquire() as connection:
             row = await self._sql.get_run(connection, run=run_id, tenant=tenant)
         if row is None:
             raise NotFound("no such run")
-        return RunStatus(row["status"])
+        return run_of(row)
 
     async def page(
         self, tenant: TenantId, request: PageRequest, *, session: str | None, status: RunStatus | None
     ) -> Page[RunRecord]:
         """Return runs without step output, newest first."""
-        async with transaction(self._pool, repeatable_read=True) as connection:
+        async with self._pool.acquire() as connection:
             rows = await fetch_all(
                 self._sql.list_runs(
                     connection,
@@ -76,11 +67,7 @@ class PostgresRuns:
                     limit=request.limit + 1,
                 )
             )
-            ids = [row["run_id"] for row in rows]
-            steps = await fetch_all(self._sql.get_steps_of_runs(connection, runs=ids))
-        by_run = {run_id: list(group) for run_id, group in groupby(steps, key=lambda step: step["run_id"])}
-        runs = [run_of(row, by_run.get(row["run_id"], [])) for row in rows]
-        return paginate(runs, ids, request)
+        return paginate([run_of(row) for row in rows], [row["run_id"] for row in rows], request)
 
     async def events(self, run_id: RunId, *, after: int) -> list[EventRecord]:
         """Return up to 500 events that follow number `after`."""
