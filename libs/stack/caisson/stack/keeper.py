@@ -34,7 +34,7 @@ class Part(Protocol):
 
 
 def restart_delay_s(failures: int) -> float:
-    """Return the pause before a start that follows `failures` short lives in a row."""
+    """Return the pause before the next start after a death that `failures` short lives went before."""
     return min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2.0 ** min(failures, _DOUBLINGS))
 
 
@@ -47,6 +47,7 @@ class Keeper:
         self._on_restarted = on_restarted
         self._ready = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._failures = 0
 
     @property
     def pid(self) -> int | None:
@@ -87,10 +88,11 @@ class Keeper:
         await self._ready.wait()
 
     async def kill(self, number: signal.Signals) -> None:
-        """Send a signal; after SIGKILL, wait for the end. The part is then started again."""
+        """Send a signal; after SIGKILL, wait for the end. The part is then started again, without a long pause."""
         process = self.part.process
         if process is None:
             raise StackError(f"{self.name} is not running")
+        self._failures = 0
         if number is signal.SIGKILL:
             self._ready.clear()
         send(process, number)
@@ -98,13 +100,14 @@ class Keeper:
             await process.wait()
 
     async def _keep(self) -> None:
-        failures = 0
         while (process := self.part.process) is not None:
             since = monotonic()
             code = await process.wait()
             self._ready.clear()
-            failures = 0 if monotonic() - since > _STEADY_AFTER_S else failures + 1
-            delay_s = restart_delay_s(failures - 1 if failures else 0)
+            if monotonic() - since > _STEADY_AFTER_S:
+                self._failures = 0
+            delay_s = restart_delay_s(self._failures)
+            self._failures += 1
             log.warning("child.died", child=self.name, pid=process.pid, code=code, restart_in_s=delay_s)
             await asyncio.sleep(delay_s)
             await self._start_again()
