@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from caisson.client.errors import KeyLost
 from caisson.client.models import ApiKey, SecurityEvent, Tenant
 from caisson.client.pages import paginate, parse
 from caisson.client.requests import KeyRequest, TenantSettings, Upstream, build
@@ -38,9 +39,16 @@ class AdministrationCalls:
     async def create_key(
         self, name: str, *, tenant_id: str | None = None, idempotency_key: str | None = None
     ) -> ApiKey:
-        """Make a key bound to `tenant_id`, or a platform key. Only this answer holds the key itself."""
+        """Make a key bound to `tenant_id`, or a platform key. Only this answer holds the key itself.
+
+        Raises:
+            KeyLost: the key was made, but the answer with it was lost; revoke it and make another.
+        """
         request = build(KeyRequest, {"name": name, "tenant_id": tenant_id})
-        return parse(ApiKey, await self._transport.post("/v1/keys", request.body(), key=idempotency_key))
+        made = parse(ApiKey, await self._transport.post("/v1/keys", request.body(), key=idempotency_key))
+        if made.key is None:
+            raise KeyLost(f"key {made.id} was made but its answer was lost: revoke it and make another")
+        return made
 
     def list_keys(self, *, prefix: str | None = None, limit: int | None = None) -> AsyncGenerator[ApiKey, None]:
         """Iterate over keys, newest first."""

@@ -55,6 +55,20 @@ class Client(RunCalls, FileCalls, SessionCalls, AdministrationCalls):
         view._transport = self._transport.acting_for(Identity(tenant=tenant, user=user))
         return view
 
+    @property
+    def url(self) -> httpx.URL:
+        """The gateway's URL."""
+        return self._transport.http.base_url
+
+    async def ready(self) -> list[str]:
+        """Return the names of what the gateway has checked of itself.
+
+        Raises:
+            Unavailable: it is not ready for work.
+        """
+        answer = await self._transport.get("/readyz")
+        return [str(name) for name in answer.get("checks", [])] if isinstance(answer, dict) else []
+
     async def aclose(self) -> None:
         """Close the connections, also those of every view."""
         await self._transport.http.aclose()
@@ -69,8 +83,7 @@ class Client(RunCalls, FileCalls, SessionCalls, AdministrationCalls):
 
     def __repr__(self) -> str:
         identity = self._transport.identity
-        url = str(self._transport.http.base_url)
-        return f"Client(url={url!r}, tenant={identity.tenant!r}, user={identity.user!r})"
+        return f"Client(url={str(self.url)!r}, tenant={identity.tenant!r}, user={identity.user!r})"
 
 
 def check_url(url: str) -> httpx.URL:

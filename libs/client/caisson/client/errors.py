@@ -3,6 +3,7 @@
 CaissonError
 ├── Unreachable             no answer: the connection failed, or broke for longer than the retries allow
 ├── WaitTimedOut            the run was not finished within the time given
+├── KeyLost                 an API key was made, and the answer that showed it was lost
 ├── ProtocolViolation       the answer is not of the API's form
 └── ApiError                a problem+json answer
     ├── InvalidInput        400, 413, 422
@@ -58,6 +59,12 @@ class WaitTimedOut(CaissonError):
     """The run was not finished in time; it goes on."""
 
     default_code = "wait_timed_out"
+
+
+class KeyLost(CaissonError):
+    """An API key was made, but the one answer that showed it did not arrive."""
+
+    default_code = "key_lost"
 
 
 class ProtocolViolation(CaissonError):

@@ -107,7 +107,8 @@ async def list_keys(desk: Desk, *, prefix: str | None, limit: int) -> int:
 
 
 async def revoke_key(desk: Desk, key_id: str) -> int:
-    """Revoke a key at once."""
+    """Revoke a key at once; of a whole key, only its id is sent."""
+    key_id = "_".join(key_id.split("_")[:2])
     await desk.client.delete_key(key_id)
     _confirm(desk, f"key {key_id} revoked", {"revoked": key_id})
     return 0

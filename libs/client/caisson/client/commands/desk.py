@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import typer
@@ -29,6 +29,7 @@ class Desk:
     client: Client
     terminal: Terminal
     as_json: bool
+    api_key: str = field(repr=False)
 
     def document(self, value: Answer | dict[str, Any]) -> None:
         """Write one JSON document on one line."""
@@ -83,4 +84,4 @@ async def _perform(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     async with client:
-        return await job(Desk(client=client, terminal=terminal, as_json=as_json))
+        return await job(Desk(client=client, terminal=terminal, as_json=as_json, api_key=connection.api_key))
