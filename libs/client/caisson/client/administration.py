@@ -1,14 +1,15 @@
 """Calls of operators and backends: tenants, credentials, API keys, security events."""
 
 from collections.abc import AsyncGenerator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from caisson.client.calls import segment
 from caisson.client.errors import KeyLost
-from caisson.client.models import ApiKey, SecurityEvent, Tenant
+from caisson.client.models import ApiKey, SecurityEvent, Tenant, rfc3339
 from caisson.client.pages import paginate, parse
 from caisson.client.requests import KeyRequest, TenantSettings, Upstream, build
-from caisson.client.transport import Transport, segment
+from caisson.client.transport import Transport
 
 
 class AdministrationCalls:
@@ -65,7 +66,7 @@ class AdministrationCalls:
 
         A `since` without a time zone is taken as local time.
         """
-        params = {"since": None if since is None else since.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+        params = {"since": None if since is None else rfc3339(since)}
         return paginate(self._transport, "/v1/security-events", SecurityEvent, params=params, limit=limit)
 
 

@@ -14,7 +14,7 @@ _HELP = (
     "./.caisson/client.json, which `caisson up` writes. A platform key acts for --tenant and --user, else for "
     "$CAISSON_TENANT and $CAISSON_USER, else for tenant 'default' and user 'cli'."
 )
-_EXIT_CODES = (
+EXIT_CODES = (
     ("0", "succeeded"),
     ("n", "the command exited with n"),
     ("128+s", "ended by signal s"),
@@ -27,7 +27,7 @@ _EXIT_CODES = (
     ("1", "the gateway refused or cannot be reached"),
     ("2", "wrong usage"),
 )
-EPILOG = "Exit codes of exec and run: " + " · ".join(f"[bold]{code}[/] {told}" for code, told in _EXIT_CODES)
+EPILOG = "Exit codes of exec and run: " + " · ".join(f"[bold]{code}[/] {told}" for code, told in EXIT_CODES)
 
 app = typer.Typer(
     cls=PluggableGroup,

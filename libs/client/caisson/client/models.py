@@ -10,11 +10,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr
 
 
-def _rfc3339(value: datetime) -> str:
+def rfc3339(value: datetime) -> str:
+    """Return a time in UTC with milliseconds; one without a time zone is local time."""
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Time = Annotated[datetime, PlainSerializer(_rfc3339, return_type=str, when_used="json")]
+Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str, when_used="json")]
 
 
 class RunStatus(StrEnum):

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from caisson.client import exit_codes
+from caisson.client.calls import Identity
 from caisson.client.client import Client
 from caisson.client.commands.terminal import Terminal
 from caisson.client.commands.wording import error_block, error_document
@@ -17,7 +18,6 @@ from caisson.client.configuration import DEFAULT_TENANT, DEFAULT_USER, Connectio
 from caisson.client.errors import CaissonError
 from caisson.client.models import Answer
 from caisson.client.retrying import Retries
-from caisson.client.transport import Identity
 
 _RETRIES = Retries(give_up_after_s=5.0)
 
