@@ -1,7 +1,7 @@
 """What a run costs on a whole plane: latency with one client, throughput with sixteen, fairness, and being idle.
 
 The plane is that of `caisson up` with two runners; clients and plane share the machine, and nothing is left out of a
-run: HTTP, ledger, grant, room, box, result. A run is one `true`. Latency counts from sending `POST /v1/runs` until the
+run: HTTP, ledger, grant, room, box, result. A run is one `true`. Latency counts from sending the `POST` until the
 reader of the run's events has `run.finished`.
 """
 
