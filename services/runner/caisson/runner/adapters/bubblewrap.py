@@ -19,7 +19,7 @@ BOX_PROGRAM: Final = Path(__file__).parent.parent / "bin" / "caisson-box"
 
 _MIB: Final = 1 << 20
 _SHARED_MEMORY_MIB: Final = 64
-_NAMESPACES: Final = (
+NAMESPACES: Final = (
     *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"),
     *("--hostname", "caisson", "--die-with-parent"),
 )
@@ -71,7 +71,7 @@ def outer_arguments(programs: Programs, netns_fd: int, join_files: list[str], fi
     """Return the part of the command line before the mounts: what happens outside and which namespaces are new."""
     enter = [programs.box, "enter", str(netns_fd), *join_files, "--"]
     return [
-        *(*enter, programs.bubblewrap, *_NAMESPACES, "--as-pid-1"),
+        *(*enter, programs.bubblewrap, *NAMESPACES, "--as-pid-1"),
         *(*_CAPABILITIES, "--seccomp", str(filter_fd)),
     ]
 

@@ -65,6 +65,10 @@ class Cgroup:
         """
         for path in self._place.unique:
             path.mkdir()
+        self.limit(limits)
+
+    def limit(self, limits: Limits) -> None:
+        """Set the limits of a group that exists."""
         quota_us = max(1000, int(limits.cpus * _CPU_PERIOD_US))
         memory_bytes = limits.memory_mib * _MIB
         self._set("pids", "pids.max", limits.pids + OWN_PROCESSES)

@@ -58,9 +58,8 @@ class HostRoom:
         self._workspace = workspace
         self._undo = undo
         self._doubt = doubt
-        self._mounts = mount_arguments(equipment.rootfs, workspace.path, workspace.identity, place.limits)
-        self._process: BoxProcess | None = None
-        self._settling: asyncio.Task[BoxResult] | None = None
+        self.mounts = mount_arguments(equipment.rootfs, workspace.path, workspace.identity, place.limits)
+        self._running: dict[asyncio.Task[BoxResult], BoxProcess] = {}
 
     async def execute(self, command: BoxCommand, live: LiveOutput) -> BoxResult:
         """Run one command in a new box."""
@@ -70,26 +69,27 @@ class HostRoom:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             return self._never_ran(NotStarted(reason=f"the box could not be set up: {reason}"), str(error))
-        self._process = process
-        self._settling = asyncio.create_task(self._settle(process, command, started_at))
+        settling = asyncio.create_task(self._settle(process, command, started_at))
+        self._running[settling] = process
+        settling.add_done_callback(self._running.pop)
         try:
-            return await asyncio.shield(self._settling)
+            return await asyncio.shield(settling)
         except asyncio.CancelledError:
             process.kill(KillCause.CANCEL)
-            await asyncio.wait((self._settling,))
+            await asyncio.wait((settling,))
             raise
 
     def cancel(self) -> None:
         """Kill the running command, if any."""
-        if self._process is not None:
-            self._process.kill(KillCause.CANCEL)
+        for process in self._running.values():
+            process.kill(KillCause.CANCEL)
 
     async def leave(self) -> None:
         """Kill what still runs and destroy workspace and namespace."""
         self.cancel()
         try:
-            if self._settling is not None:
-                await asyncio.wait((self._settling,))
+            if self._running:
+                await asyncio.wait(self._running.keys())
         finally:
             await self._undo.aclose()
 
@@ -101,7 +101,7 @@ class HostRoom:
             cgroup.create(limits)
             outer = outer_arguments(self._equipment.programs, self._namespace.fd, cgroup.join_files, filter_fd)
             return BoxProcess(
-                lambda report_fd: [*outer, *self._mounts, *inner_arguments(report_fd, self._place.uid, command)],
+                lambda report_fd: [*outer, *self.mounts, *inner_arguments(report_fd, self._place.uid, command)],
                 passed=(self._namespace.fd, filter_fd),
                 cgroup=cgroup,
                 timeout_s=command.timeout_s,
@@ -117,7 +117,6 @@ class HostRoom:
     async def _settle(self, process: BoxProcess, command: BoxCommand, started_at: float) -> BoxResult:
         traces = await process.finish()
         ended_at = perf_counter()
-        self._process = None
         outcome = self._outcome(traces, command)
         if isinstance(outcome, NotStarted):
             return self._never_ran(outcome, process.stderr.output().text)
