@@ -224,16 +224,18 @@ class FakeApi:
         except TimeoutError:
             return
 
-    def _find(self, request: Request) -> FakeRun | None:
-        run = self.runs.get(request.path_params["run_id"])
-        return run if run and request.state.tenant == run.document["tenant_id"] else None
-
-    async def _get_run(self, request: Request) -> Response:
+    def _find(self, request: Request) -> FakeRun | Response:
         if request.state.tenant is None:
             return problem(422, "tenant_required", "a platform key must name the tenant", "Caisson-Tenant")
-        run = self._find(request)
-        if run is None:
+        run = self.runs.get(request.path_params["run_id"])
+        if run is None or request.state.tenant != run.document["tenant_id"]:
             return problem(404, "not_found", "no such run")
+        return run
+
+    async def _get_run(self, request: Request) -> Response:
+        run = self._find(request)
+        if isinstance(run, Response):
+            return run
         await self._until_final(run, float(request.query_params.get("wait_s", 0)))
         return JSONResponse(run.document)
 
@@ -252,10 +254,11 @@ class FakeApi:
 
     async def _cancel_run(self, request: Request) -> Response:
         run = self._find(request)
-        if run is None:
-            return problem(404, "not_found", "no such run")
+        if isinstance(run, Response):
+            return run
         run.cancelled.set()
-        await self._until_final(run, 2)
+        if not any(self.behaviours.get(command, Behaviour()).deaf for command in run.commands):
+            await self._until_final(run, 2)
         return JSONResponse(run.document, 202)
 
     async def _events(self, request: Request) -> Response:
@@ -263,8 +266,8 @@ class FakeApi:
             raw = self.streams.popleft()
             return raw if isinstance(raw, Response) else event_stream(_raw(raw))
         run = self._find(request)
-        if run is None:
-            return problem(404, "not_found", "no such run")
+        if isinstance(run, Response):
+            return run
         after = int(request.headers.get("last-event-id", "0"))
         if run.final and after >= len(run.events):
             return Response(status_code=204)
@@ -272,7 +275,9 @@ class FakeApi:
 
     async def _output(self, request: Request) -> Response:
         run = self._find(request)
-        data = run.outputs.get((request.path_params["step_id"], request.path_params["name"])) if run else None
+        if isinstance(run, Response):
+            return run
+        data = run.outputs.get((request.path_params["step_id"], request.path_params["name"]))
         if data is None:
             return problem(404, "not_found", "no such output")
         start = int(request.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))

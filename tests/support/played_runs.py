@@ -12,7 +12,10 @@ FINAL = {"succeeded", "failed", "cancelled"}
 
 @dataclass
 class Behaviour:
-    """What a command does. One that `holds` goes on until it is cancelled; `watched` waits for a reader of events."""
+    """What a command does. One that `holds` goes on until it is cancelled, one that is `deaf` even then.
+
+    One that is `watched` waits for a reader of events.
+    """
 
     outcome: dict[str, Any] = field(default_factory=lambda: {"kind": "exited", "exit_code": 0})
     stdout: bytes = b""
@@ -22,6 +25,7 @@ class Behaviour:
     truncated: bool = False
     lossy: bool = False
     holds: bool = False
+    deaf: bool = False
     watched: bool = False
     security: dict[str, Any] | None = None
 
@@ -101,6 +105,8 @@ class FakeRun:
             await self.tell(f"security.{behaviour.security['kind']}", behaviour.security)
         if behaviour.holds:
             await self.cancelled.wait()
+        if behaviour.deaf:
+            await asyncio.Event().wait()
         outcome = {"kind": "cancelled"} if behaviour.holds else behaviour.outcome
         for name, data in (("stdout", behaviour.stdout), ("stderr", behaviour.stderr)):
             self.outputs[step["id"], name] = data
@@ -144,7 +150,7 @@ def frame(kind: str, data: dict[str, Any]) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
-def durable(seq: int, kind: str, **data: Any) -> bytes:
+def durable(seq: int, kind: str, /, **data: Any) -> bytes:
     return f"id: {seq}\n".encode() + frame(kind, data)
 
 
