@@ -1,10 +1,11 @@
 """The sandbox of one runner, with a proxy that records what reaches it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from caisson.common.channel import Preamble, read_preamble
 from caisson.runner.adapters.host import HostRooms
@@ -12,6 +13,11 @@ from caisson.runner.settings import RunnerSettings
 
 CHANNEL_KEY = "the key that runner and proxy share"
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n"
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run these tests on the event loop that runners use."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 class RecordingProxy:

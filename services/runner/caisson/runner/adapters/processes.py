@@ -88,10 +88,14 @@ class BoxProcess:
         report = self._read_report()
         if report.wait_status is None or self._killed_for is not None:
             await self._until(self._is_empty)
-        self.stdout.finish()
-        self.stderr.finish()
-        events = self._cgroup.events()
-        await self._until(self._cgroup.remove)
+        events = self._events()
+        try:
+            self.stdout.finish()
+            self.stderr.finish()
+        finally:
+            self.stdout.close()
+            self.stderr.close()
+            await self._until(self._cgroup.remove)
         return Traces(report=report, events=events, killed_for=self._killed_for)
 
     def _reap(self) -> None:
@@ -109,10 +113,17 @@ class BoxProcess:
             os.close(self._report_fd)
 
     def _look_at_limits(self) -> None:
-        if self._cgroup.events():
+        if self._events():
             self.kill(KillCause.LIMIT)
         else:
             self._watch = self._loop.call_later(_WATCH_S, self._look_at_limits)
+
+    def _events(self) -> LimitEvents:
+        try:
+            return self._cgroup.events()
+        except OSError as error:  # somebody else removed the group; the limits were in force until then
+            log.warning("cgroup.unreadable", error=str(error))
+            return LimitEvents()
 
     def _is_empty(self) -> bool:
         """Say whether no process is left; kill what is."""
