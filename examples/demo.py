@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
 import secrets
@@ -14,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import structlog
 from rich.console import Console
 from rich.markup import escape
 
@@ -39,15 +41,37 @@ class NotHeld(Exception):
     """A promise was seen broken."""
 
 
+class Scraper:
+    """Sums what the security counters gained, as a monitoring system does: a restarted process begins again at 0."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._last: dict[tuple[str, str], float] = {}
+        self.increases: dict[str, float] = {}
+
+    async def scrape(self) -> None:
+        """Read the counters of every service process."""
+        async with httpx.AsyncClient() as http:
+            for process, url in self._stack.metrics_urls.items():
+                for name, labels, value in COUNTERS.findall((await http.get(url)).text):
+                    self._add(process, f"{name}{labels}", float(value))
+
+    def _add(self, process: str, series: str, value: float) -> None:
+        last = self._last.get((process, series), 0.0)
+        self._last[process, series] = value
+        if gained := value if value < last else value - last:
+            self.increases[series] = self.increases.get(series, 0.0) + gained
+
+
 class Demo:
     """One plane, two tenants, and what the scenes share."""
 
     def __init__(self, stack: Stack, root: Client, credentials: dict[str, str]) -> None:
         self.stack = stack
+        self.scraper = Scraper(stack)
         self.credentials = credentials
         self.acme = root.for_tenant("acme", "ana")
         self.globex = root.for_tenant("globex", "gus")
-        self.root = root
 
     def hold(self, promise: str, *, true: bool, seen: object = "") -> None:
         """Print that a promise holds, or stop the demo."""
@@ -87,7 +111,7 @@ async def fetch_and_reduce(demo: Demo) -> None:
     async for event in demo.acme.events(run.id):
         match event.type:
             case "step.started":
-                command = commands[event.data.get("index", 1)]
+                command = commands[event.data["index"]]
                 console.print(f"  [dim]$[/] [bold]{escape(command)}[/]")
             case "step.output":
                 printed += event.data["text"]
@@ -121,7 +145,7 @@ async def hidden_tenant_rewritten(demo: Demo) -> None:
 
 async def no_secret_in_reach(demo: Demo) -> None:
     """A command dumps every environment that it can find."""
-    command = "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; ls -R /workspace /tmp /run 2>&1"
+    command = "env; ls -R /workspace /tmp /run; cd /proc; cat */environ */cmdline 2>/dev/null | tr '\\0' '\\n'"
     console.print(f"  [dim]$[/] [bold]{escape(command)}[/]")
     step = await demo.acme.exec(command)
     dump = (step.stdout.text if step.stdout else "") + (step.stderr.text if step.stderr else "")
@@ -134,13 +158,16 @@ async def no_secret_in_reach(demo: Demo) -> None:
 
 async def other_workspace_refused(demo: Demo) -> None:
     """Another tenant keeps a secret in its workspace; acme knows the path on the host and hides it from the guard."""
-    run = await demo.globex.create_run(commands=["echo 'the plans of globex' > secret.txt; pwd; sleep 20"])
+    run = await demo.globex.create_run(commands=["echo 'the plans of globex' > secret.txt; id -u; sleep 20"])
+    worker = uid = ""
     async with asyncio.timeout(20):
         async for event in demo.globex.events(run.id):
+            worker = str(event.data.get("worker", worker))
             if event.type == "step.output":
+                uid = event.data["text"].strip()
                 break
-    secret = next(demo.stack.folder.path.rglob(f"{run.id}"), None)
-    path = str(secret or f"/var/lib/caisson/workspaces/tenants/10001/{run.id}")
+    runner = demo.stack.services("runner")[index_of(demo.stack, worker)].name
+    path = str(demo.stack.folder.workspaces(runner) / "tenants" / uid / run.id)
     half = len(path) // 2
     step = await demo.run(
         f"P=$(printf '%s' '{path[:half]}' '{path[half:]}')/secret.txt; cat \"$P\"; "
@@ -187,7 +214,7 @@ async def killed_runner(demo: Demo) -> None:
         if event.type == "run.started":
             console.print(f"    attempt {event.data['attempt']} on {event.data['worker']}")
             worker = str(event.data["worker"])
-        elif event.type == "step.started" and event.data.get("index", 1) == 1 and not killed:
+        elif event.type == "step.started" and event.data["index"] == 1 and not killed:
             killed = worker
             await demo.stack.kill("runner", index_of(demo.stack, worker), signal.SIGKILL)
             console.print(f"    [red]killed[/] {escape(worker)}")
@@ -202,15 +229,10 @@ async def killed_runner(demo: Demo) -> None:
 
 async def counters(demo: Demo) -> None:
     """What an operator sees: in normal operation each of these is zero."""
-    totals: dict[str, float] = {}
-    async with httpx.AsyncClient() as http:
-        for url in demo.stack.metrics_urls.values():
-            for name, labels, value in COUNTERS.findall((await http.get(url)).text):
-                if float(value):
-                    totals[f"{name}{labels}"] = totals.get(f"{name}{labels}", 0) + float(value)
-    for name, value in sorted(totals.items()):
+    await demo.scraper.scrape()
+    for name, value in sorted(demo.scraper.increases.items()):
         console.print(f"    {escape(name)} [bold]{value:.0f}[/]")
-    seen = " ".join(totals)
+    seen = " ".join(demo.scraper.increases)
     wanted = ("command_blocked", "proxy_rewrite", "egress_blocked")
     demo.hold("guards, proxy and network each counted", true=all(name in seen for name in wanted), seen=seen)
 
@@ -269,6 +291,7 @@ async def metrics_api(tokens: dict[str, str]) -> AsyncIterator[None]:
 
 async def main() -> int:
     """Start everything, play the scenes, and say whether all held."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     tokens = {f"tok-{name}-{secrets.token_hex(12)}": name for name in ("acme", "globex")}
     with tempfile.TemporaryDirectory(prefix="caisson-demo-") as folder:
         async with (
@@ -284,6 +307,7 @@ async def main() -> int:
             for number, scene in enumerate(SCENES, start=1):
                 console.print(f"[bold cyan]{number}. {scene.__doc__}[/]")
                 try:
+                    await demo.scraper.scrape()
                     await scene(demo)
                 except NotHeld as broken:
                     console.print(f"  [bold red]✗ {escape(str(broken))}[/]")

@@ -305,7 +305,9 @@ WITH held AS (
     INSERT INTO ledger.events (run_id, seq, type, step_id, data)
     SELECT held.run_id,
            held.next_seq - CASE WHEN :finish_run THEN 1 ELSE 0 END - cardinality(:types::text[]) + told.place - 1,
-           told.type, told.step_id, told.data
+           told.type, told.step_id, told.data || CASE WHEN told.type LIKE 'step.%'
+               THEN jsonb_build_object('index', (SELECT s.index FROM ledger.steps s WHERE s.step_id = told.step_id))
+               ELSE '{}' END
     FROM held, unnest(:types::text[], :step_ids::text[], :datas::jsonb[])
         WITH ORDINALITY AS told (type, step_id, data, place)
     UNION ALL
