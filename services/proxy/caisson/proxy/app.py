@@ -61,7 +61,6 @@ class Proxy:
         health = Health()
         health.add("bus", self._bus.check)
         health.add("contexts", self._contexts.check)
-        health.add("upstreams", self._declared.check)
         health.add("sweep", sweeping.check)
         metrics.CONNECTIONS.set_function(lambda: len(self._channels))
         await process.listen("admin", health.application(), settings.admin_host, settings.admin_port)

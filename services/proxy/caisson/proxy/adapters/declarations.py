@@ -124,8 +124,6 @@ class UpstreamDeclaration(Declaration):
 
 
 class UpstreamsDeclaration(Declaration):
-    """The whole file."""
+    """The whole file. `upstreams: {}` says that nothing is reachable; a file that does not say so is refused."""
 
-    upstreams: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")], UpstreamDeclaration] = Field(
-        min_length=1
-    )
+    upstreams: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")], UpstreamDeclaration]

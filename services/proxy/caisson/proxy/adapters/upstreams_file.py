@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 from pydantic import ValidationError
 
-from caisson.common.errors import FieldError, Misconfigured, Unavailable
+from caisson.common.errors import FieldError, Misconfigured
 from caisson.proxy import metrics
 from caisson.proxy.adapters.compiling import compile_upstream
 from caisson.proxy.adapters.declarations import UpstreamsDeclaration
@@ -25,11 +25,6 @@ class UpstreamsFile:
         """Load the file; raise Misconfigured with every error and its line."""
         self._file = file
         self.policies: Policies = load(file)
-
-    async def check(self) -> None:
-        """Raise Unavailable without policies; for readiness."""
-        if not self.policies:
-            raise Unavailable("no upstream is declared")
 
     def reload(self) -> None:
         """Load the file again; keep what there is when it is bad."""
