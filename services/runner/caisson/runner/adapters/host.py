@@ -158,7 +158,7 @@ class HostRooms:
             undo.callback(namespace.close)
             with _mechanism("workspace"):
                 workspace = self._workspaces.make(place.uid, place.run_id, place.limits.disk_mib)
-            undo.callback(workspace.destroy)
+            undo.push_async_callback(workspace.destroy)
             bridge = Bridge(
                 namespace.listener,
                 host=self._settings.proxy_host,

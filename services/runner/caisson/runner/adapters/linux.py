@@ -1,9 +1,9 @@
 """The system calls that Python 3.11 does not offer: mounts and namespaces. Each raises OSError as `os` does."""
 
+import _thread
 import asyncio
 import ctypes
 import os
-import threading
 from collections.abc import Callable
 from enum import IntFlag
 from functools import cache
@@ -84,5 +84,6 @@ async def in_thread(work: Callable[[], T]) -> T:
         else:
             loop.call_soon_threadsafe(settle, result, None)
 
-    threading.Thread(target=run, name="namespace", daemon=True).start()
+    # threading.Thread.start would hold the event loop until the new thread has its first turn.
+    _thread.start_new_thread(run, ())
     return await done
