@@ -85,7 +85,7 @@ def assignments(command: Command) -> Iterator[tuple[str, Word]]:
 
 
 def scripts_in(command: Command) -> Iterator[Word]:
-    """Yield the shell scripts that a command carries: `bash -c`, `eval`, `trap`, `env -S`, and what a shell reads."""
+    """Yield the shell scripts that a command carries, feeds to a shell, or writes into a script file."""
     words = command.arguments
     if command.name == "eval":
         if words:
@@ -98,8 +98,12 @@ def scripts_in(command: Command) -> Iterator[Word]:
     elif command.name in SHELLS:
         given = list(_after_option(words, "c", "--command"))
         yield from given or command.flow.texts
-    elif command.name in _SOURCING:
+    elif command.name in _SOURCING or _writes_script(command):
         yield from command.flow.texts
+
+
+def _writes_script(command: Command) -> bool:
+    return any(file.text.endswith((".sh", ".bash")) for file in command.flow.files)
 
 
 def programs_in(command: Command) -> Iterator[Word]:

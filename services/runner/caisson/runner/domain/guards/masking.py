@@ -16,7 +16,7 @@ _CREDENTIALS: Final = tuple(
         r"-----BEGIN [A-Z ]{0,30}KEY-----[\s\S]{0,8000}?(?:-----END|\Z)",
         r"\b(?:bearer|basic|token|digest)[ \t]{1,8}([^\s\"'$<>|;]{6,4096})",
         r"(?:authorization|cookie|x-[a-z-]{0,40}(?:token|key|secret))[\"']?[ \t]{0,8}[:=][ \t]{0,8}"
-        r"([^\"'\n$]{1,4096})",
+        r"([^\"'\s$][^\"'\n$]{0,4095})",
         r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)"
         r"[\"']?[ \t]{0,8}[:=]{1,2}[ \t]{0,8}[\"']?([^\s\"'&$,;}]{1,4096})",
         r"(?:^|\s)(?:-u|--user|--password|--proxy-user)[= ]{0,2}[\"']?([^\s\"'$]{1,512})",

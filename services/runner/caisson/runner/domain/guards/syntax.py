@@ -118,6 +118,8 @@ class _Walk:
         for child in node.named_children:
             if child.type == "variable_name" and (keyword == "local" or "-n" in flags or "+x" in flags):
                 self._change(self._render.raw(child), None, child)
+            elif child.type == "variable_assignment" and "-n" in flags:
+                self._change(self._render.raw(child.child_by_field_name("value") or child), None, child)
             elif child.type in {"string", "raw_string", "concatenation"}:
                 name, is_set, value = self._render.word(child).text.partition("=")
                 if is_set:

@@ -101,6 +101,8 @@ def _candidates(word: Word, base: str | None) -> Iterator[tuple[Word, str, str |
 
 
 def _may_be_path(text: str) -> bool:
+    if text.startswith(("--exclude", "--include")):
+        return False
     if "\n" in text or text.count(" ") > _MAX_SPACES or ("://" in text and "file://" not in text):
         return False
     return " " not in text or text.startswith(("/", "./", "../", "~"))
