@@ -3,6 +3,7 @@
 Invariant: the groups of a dead runner are removed by the next one to start; those of a living one never.
 """
 
+import contextlib
 import errno
 import os
 import time
@@ -60,10 +61,12 @@ class Cgroups:
         return Cgroup(self._own.below(str(self._count)))
 
     def close(self) -> None:
-        """Remove the runner's own group."""
+        """Remove the runner's own group, and the one above when it was the last."""
         if self._claims:
             for path in self._own.unique:
                 _remove(path)
+                with contextlib.suppress(OSError):
+                    path.parent.rmdir()
         for fd in self._claims:
             os.close(fd)
         self._claims.clear()
