@@ -38,6 +38,14 @@ async def test_the_outcome_is_the_shells_wait_status(
         assert (await execute(here, script)).outcome == outcome
 
 
+@pytest.mark.parametrize("size_bytes", [(128 << 10) - 1, 128 << 10], ids=["one argument", "two arguments"])
+async def test_the_longest_commands_run_like_any_other(rooms: HostRooms, size_bytes: int) -> None:
+    script = 'echo "$0 $#"; exit 3 #'
+    async with room(rooms) as here:
+        result = await execute(here, script + "x" * (size_bytes - len(script)))
+        assert (result.outcome, result.stdout.text) == (Exited(exit_code=3), "bash 0\n")
+
+
 LIMITS = [
     (FILL_MEMORY, "oom_killed", "memory over the limit"),
     (f"({FILL_MEMORY}) & wait; exit 0", "oom_killed", "a killed child is not hidden by the shell's own success"),

@@ -18,6 +18,7 @@ from caisson.runner.domain.layout import WORKSPACE
 BOX_PROGRAM: Final = Path(__file__).parent.parent / "bin" / "caisson-box"
 
 _MIB: Final = 1 << 20
+_ARGUMENT_BYTES: Final = 128 << 10
 _SHARED_MEMORY_MIB: Final = 64
 NAMESPACES: Final = (
     *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"),
@@ -81,5 +82,14 @@ def inner_arguments(status_fd: int, uid: int, command: BoxCommand) -> list[str]:
     environment = (f"{name}={value}" for name, value in command.environment.items())
     return [
         *("--", INIT, "init", str(status_fd), str(uid), WORKSPACE, *environment),
-        *("--", "/bin/bash", "-c", command.script, "bash"),
+        *("--", "/bin/bash", "-c", *_script_arguments(command.script)),
     ]
+
+
+def _script_arguments(script: str) -> tuple[str, ...]:
+    """Return what follows `bash -c`: the kernel takes one argument of at most 128 KiB with its NUL, so the longest
+    script goes as two, which bash joins again before it looks at either."""
+    if len(script.encode()) < _ARGUMENT_BYTES:
+        return (script, "bash")
+    middle = len(script) // 2
+    return ('eval "shift 2; $1$2"', "bash", script[:middle], script[middle:])
