@@ -157,6 +157,9 @@ class FakeApi:
             request.state.tenant = headers.get("caisson-tenant", KEYS[key])
             request.state.user = headers.get("caisson-user", "key:tenant" if KEYS[key] else None)
             request.state.body = parsed
+            about = request.path_params.get("tenant_id")
+            if about and request.state.tenant not in {None, about}:
+                return problem(403, "tenant_mismatch", "the path names another tenant than the caller acts for")
             if KEYS[key] not in {None, request.state.tenant}:
                 return problem(403, "tenant_mismatch", "this key belongs to another tenant")
             if request.method == "POST" and "idempotency-key" in headers:
@@ -170,7 +173,7 @@ class FakeApi:
         if key in self.answers:
             known, answer = self.answers[key]
             if known != digest:
-                return problem(422, "idempotency_key_reused", "the key came with another body or path")
+                return problem(422, "idempotency_key_reused", "it came with another body or path", "Idempotency-Key")
             if answer is None:
                 return problem(409, "idempotency_in_progress", "not answered yet", headers={"Retry-After": "0"})
             return Response(answer.body, answer.status_code, headers={"Idempotency-Replayed": "true"})
@@ -183,7 +186,7 @@ class FakeApi:
         return answer
 
     def _start(self, request: Request, body: dict[str, Any]) -> FakeRun | Response:
-        for name, value in (("tenant", request.state.tenant), ("user", request.state.user)):
+        for name, value in (("user", request.state.user), ("tenant", request.state.tenant)):
             if value is None:
                 return problem(
                     422, f"{name}_required", f"a platform key must name the {name}", f"Caisson-{name.title()}"

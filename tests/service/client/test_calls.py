@@ -154,7 +154,7 @@ async def test_who_calls_is_told_and_checked(api: FakeApi) -> None:
             await tenant.for_tenant("globex").create_run(commands=["true"])
     async with Client(api.url, PLATFORM_KEY) as platform:
         with pytest.raises(TenantRequired):
-            await platform.create_run(commands=["true"])
+            await platform.get_run("run_1")
         with pytest.raises(UserRequired):
             await platform.for_tenant("acme").create_run(commands=["true"])
     async with Client(api.url, "csn_wrong_key") as stranger:

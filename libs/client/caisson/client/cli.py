@@ -1,5 +1,6 @@
 """The `caisson` command: declarations only; what a command needs is imported when it runs."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -68,4 +69,6 @@ def version(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """Run the command line."""
+    # httpx imports its own command line (click, pygments, rich) where it can: two thirds of its time to load
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes it do without, as by default
     app(prog_name="caisson")

@@ -47,7 +47,7 @@ FINISHED_STEP = frozenset({StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.C
 class Answer(BaseModel):
     """A frozen answer that keeps the fields it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class Outcome(Answer):
@@ -163,6 +163,7 @@ class SecurityEvent(Answer):
     guard: str | None = None
     reason: str | None = None
     snippet: str | None = None
+    detail: dict[str, Any] = {}
     occurred_at: Time | None = None
 
 

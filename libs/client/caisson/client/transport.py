@@ -35,6 +35,10 @@ class Transport:
         """Return a view that calls for another tenant and user."""
         return Transport(self.http, identity=identity, retries=self.retries, fallback=self.fallback)
 
+    def acting_for_nobody(self) -> "Transport":
+        """Return a view for calls whose path names the tenant they are about."""
+        return Transport(self.http, identity=Identity(), retries=self.retries)
+
     async def post(
         self, path: str, body: Mapping[str, Any], *, key: str | None = None, read_timeout_s: float = READ_TIMEOUT_S
     ) -> Any:

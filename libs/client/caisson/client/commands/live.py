@@ -70,8 +70,10 @@ class Narration:
                 self._note("↻", "yellow", "the worker was lost; the run is queued again")
             case "run.waiting":
                 self._note("…", "yellow", "waiting")
+            case "security.command_blocked":
+                pass  # the step's outcome says the same
             case kind if kind.startswith("security."):
-                self._note("⚑", "red", f"{kind.removeprefix('security.')}: {event.data.get('reason', '')}")
+                self._note("⚑", "red", f"{kind.removeprefix('security.')}: {_what_was_blocked(event)}")
 
     def _start(self, step_id: str) -> None:
         if step_id in self._started:
@@ -152,3 +154,9 @@ class Narration:
 
 def _is_plain_exit(outcome: Outcome | None) -> bool:
     return outcome is not None and outcome.kind == "exited"
+
+
+def _what_was_blocked(event: RunEvent) -> str:
+    reason, detail = event.data.get("reason", ""), event.data.get("detail")
+    destination = detail.get("destination") if isinstance(detail, dict) else None
+    return f"{destination}: {reason}" if destination else str(reason)

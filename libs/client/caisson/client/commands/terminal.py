@@ -38,6 +38,7 @@ class Terminal:
     def __init__(self, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
         self._streams = {"stdout": stdout or sys.stdout, "stderr": stderr or sys.stderr}
         self.out, self.err = (_console(self._streams[name]) for name in ("stdout", "stderr"))
+        self._on_one_screen = all(stream.isatty() for stream in self._streams.values())
         self._line_open = dict.fromkeys(self._streams, False)
 
     def write(self, name: str, data: bytes) -> None:
@@ -51,12 +52,12 @@ class Terminal:
         else:
             stream.write(harmless(data.decode(errors="replace")))
         stream.flush()
-        self._line_open[name] = not data.endswith(b"\n")
+        places = self._streams if self._on_one_screen else (name,)
+        self._line_open |= dict.fromkeys(places, not data.endswith(b"\n"))
 
     def note(self, *parts: Any) -> None:
         """Tell something about the work, on stderr, on a line of its own."""
-        on_one_screen = all(stream.isatty() for stream in self._streams.values())
-        if self._line_open["stderr"] or (on_one_screen and self._line_open["stdout"]):
+        if self._line_open["stderr"]:
             self.err.print()
-        self._line_open = dict.fromkeys(self._streams, False)
+        self._line_open["stderr"] = False
         self.err.print(*parts)
