@@ -40,7 +40,7 @@ class Runner:
         self._ledger = BusLedger(bus)
         self._live = BusLive(bus)
         self._holdings = Holdings(slots=settings.slots, on_free=self._ring)
-        self._host = HostWatch(rooms, on_able=self._ring)
+        self._host = HostWatch(rooms, guards, on_able=self._ring)
         self._heartbeat = Heartbeat(
             worker_id=worker_id,
             interval_s=settings.heartbeat_s,

@@ -24,6 +24,7 @@ _START_WITHIN_S: Final = 20.0
 _PARSE_WITHIN_S: Final = 1.0
 _RAW_WITHIN_S: Final = 5.0
 _BRIEF_CHARS: Final = 4096
+_NO_RUN: Final = Trusted(tenant_id="-", datasets=(), environment={})
 _LENGTH: Final = struct.Struct("!I")
 
 log = structlog.get_logger(__name__)
@@ -46,6 +47,10 @@ class Inspector:
             yield inspector
         finally:
             await asyncio.gather(inspector._brief.stop(), inspector._long.stop())
+
+    async def check(self) -> None:
+        """Raise Unavailable unless commands can be read."""
+        await self.inspect("true", _NO_RUN)
 
     async def inspect(self, command: str, trusted: Trusted) -> Decision:
         """Read a command.

@@ -10,7 +10,6 @@ from time import monotonic
 
 import structlog
 
-from caisson.common import metrics as shared
 from caisson.common.leases import Grant, Holding, Verdict
 from caisson.runner import metrics
 from caisson.runner.domain.leases import Lease
@@ -60,7 +59,6 @@ class HeldRun:
         match verdict:
             case Verdict.LOST:
                 if not self.finishing:
-                    shared.STALE_FENCE.inc()
                     self.let_go(End.LOST)
                 return
             case Verdict.CANCEL:

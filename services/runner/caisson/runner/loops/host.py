@@ -1,4 +1,4 @@
-"""Watching whether this host can make rooms. Invariant: until a check has passed, and after one fails, it cannot."""
+"""Watching whether this host can carry out commands. Invariant: until every check has passed, it cannot."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,6 +7,7 @@ import structlog
 
 from caisson.common.errors import CaissonError, Unavailable
 from caisson.runner.domain.boxes import Rooms
+from caisson.runner.domain.guards.decision import Guards
 
 _INTERVAL_S = 15.0
 _INTERVAL_FAILING_S = 2.0
@@ -17,14 +18,15 @@ log = structlog.get_logger(__name__)
 class HostWatch:
     """The loop, and what it last found."""
 
-    def __init__(self, rooms: Rooms, *, on_able: Callable[[], None]) -> None:
+    def __init__(self, rooms: Rooms, guards: Guards, *, on_able: Callable[[], None]) -> None:
         self._rooms = rooms
+        self._guards = guards
         self._on_able = on_able
         self._reason: str | None = "the host has not been checked yet"
 
     @property
     def able(self) -> bool:
-        """Whether rooms can be made."""
+        """Whether rooms can be made and commands read."""
         return self._reason is None
 
     async def check(self) -> None:
@@ -43,6 +45,7 @@ class HostWatch:
         before = self._reason
         try:
             await self._rooms.check()
+            await self._guards.check()
         except CaissonError as error:
             self._reason = error.detail
         else:

@@ -48,6 +48,9 @@ class RunWork:
             held.end = End.FINISHED
         except LetGo as gone:
             held.end = gone.end
+        except Exception:
+            held.end = End.ABANDONED
+            raise
         finally:
             await quarters.leave()
 

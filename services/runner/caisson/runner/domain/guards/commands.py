@@ -109,11 +109,16 @@ def _writes_script(command: Command) -> bool:
 def programs_in(command: Command) -> Iterator[Word]:
     """Yield the programs of other languages that a command carries: `python -c`, `node -e`, and what they read."""
     language = language_of(command)
-    if language not in LANGUAGES:
+    if language not in LANGUAGES or (language in {"perl", "ruby"} and _filters_lines(command)):
         return
     option = "c" if language in {"python", "pypy", "ipython"} else "r" if language == "php" else "e"
     given = list(_after_option(command.arguments, option, "--eval"))
     yield from given or command.flow.texts
+
+
+def _filters_lines(command: Command) -> bool:
+    """With `-n` or `-p` a program edits the lines that it is given: it is a pattern, as sed's is."""
+    return any(re.match(r"-[a-z0-9]*[np]", word.text) for word in command.arguments[:_SEARCHED_WORDS])
 
 
 def _after_option(words: tuple[Word, ...], letter: str, long: str) -> Iterator[Word]:

@@ -35,6 +35,9 @@ class Trusted:
 class Guards(Protocol):
     """Whoever reads commands."""
 
+    async def check(self) -> None:
+        """Raise Unavailable unless commands can be read."""
+
     async def inspect(self, command: str, trusted: Trusted) -> Decision:
         """Read a command in bounded time. What cannot be parsed is read as raw text.
 

@@ -52,12 +52,12 @@ def resolve(path: str, base: str | None) -> str | None:
 
 
 def _relative(path: str, base: str | None, hidden: tuple[str, ...]) -> str | None:
-    if base is None or ".." not in path.split("/"):
+    if base is None or ("/" not in path and path != ".."):
         return None
     target = _normal(posixpath.join(base, path))
-    if _inside(base, WORKSPACE) and not _inside(target, WORKSPACE) and target != "/":
-        return target
-    return _of_others(target, hidden)
+    if not _inside(base, WORKSPACE):
+        return _of_others(target, hidden)
+    return target if not _inside(target, WORKSPACE) and target != "/" else None
 
 
 def _absolute(path: str, hidden: tuple[str, ...]) -> str | None:

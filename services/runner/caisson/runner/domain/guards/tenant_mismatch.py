@@ -14,7 +14,7 @@ from caisson.runner.domain.guards.script import Script, Violation
 
 GUARD: Final = "tenant_mismatch"
 _CERTAIN: Final = frozenset({"tenantid", "xtenantid", "tenantids"})
-_LIKELY: Final = _CERTAIN | {"tenant", "xtenant"}
+_LIKELY: Final = frozenset({"tenant", "xtenant"})
 _SEGMENTS: Final = frozenset({"tenant", "tenants"})
 _NO_IDS: Final = frozenset({"me", "self", "current", "search", "list", "count", "mine", "_search", "schema"})
 
@@ -46,8 +46,10 @@ def find_raw(text: str, trusted: Trusted) -> Violation | None:
 
 def tenants_in(text: Text, trusted: Trusted) -> Iterator[str]:
     """Yield the literal tenant ids of a text."""
-    names = _CERTAIN if text.origin in {Origin.PROGRAM, Origin.FILE} else _LIKELY
-    yield from (found.value for found in _parameters(text) if found.name in names)
+    is_program = text.origin in {Origin.PROGRAM, Origin.FILE}
+    for found in _parameters(text):
+        if found.name in _CERTAIN or (found.name in _LIKELY and not is_program and " " not in found.value):
+            yield found.value
     for url in urls_in(text, trusted.environment.get("API_HOST", "")):
         yield from (
             value
