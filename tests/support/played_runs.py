@@ -14,7 +14,7 @@ FINAL = {"succeeded", "failed", "cancelled"}
 class Behaviour:
     """What a command does. One that `holds` goes on until it is cancelled, one that is `deaf` even then.
 
-    One that is `watched` waits for a reader of events.
+    One that is `watched` waits for a reader of events; one that `loses_worker` runs twice after that.
     """
 
     outcome: dict[str, Any] = field(default_factory=lambda: {"kind": "exited", "exit_code": 0})
@@ -27,6 +27,7 @@ class Behaviour:
     holds: bool = False
     deaf: bool = False
     watched: bool = False
+    loses_worker: bool = False
     security: dict[str, Any] | None = None
 
 
@@ -99,8 +100,11 @@ class FakeRun:
         await self.tell("step.started", {"step_id": step["id"]})
         if behaviour.watched:
             await self.watched.wait()
-        for stream, offset, text in behaviour.live:
-            await self.tell_live({"step_id": step["id"], "stream": stream, "offset": offset, "text": text})
+        if behaviour.loses_worker:
+            await self._tell_live(step, behaviour)
+            await self.tell("run.requeued", {"attempt": 2})
+            await self.tell("step.started", {"step_id": step["id"]})
+        await self._tell_live(step, behaviour)
         if behaviour.security:
             await self.tell(f"security.{behaviour.security['kind']}", behaviour.security)
         if behaviour.holds:
@@ -122,6 +126,10 @@ class FakeRun:
         for name in ("stdout", "stderr"):
             told[name] = {key: step[name][key] for key in ("bytes", "truncated", "lossy")}
         await self.tell("step.finished", {"step_id": step["id"], **told})
+
+    async def _tell_live(self, step: dict[str, Any], behaviour: Behaviour) -> None:
+        for stream, offset, text in behaviour.live:
+            await self.tell_live({"step_id": step["id"], "stream": stream, "offset": offset, "text": text})
 
     async def frames(self, after: int) -> AsyncIterator[bytes]:
         live: asyncio.Queue[bytes] = asyncio.Queue()

@@ -71,6 +71,18 @@ def test_output_that_came_live_is_written_once_and_bytes_stay_as_they_are(api: F
     assert caisson("exec", "mixed", api=api).stdout_bytes == whole
 
 
+def test_a_step_that_runs_again_is_told_and_written_whole(api: FakeApi) -> None:
+    api.behaviours["count"] = Behaviour(
+        watched=True, loses_worker=True, live=(("stdout", 0, "one\n"),), stdout=b"one\ntwo\n"
+    )
+    ended = caisson("exec", "count", api=api)
+    assert ended.stdout.endswith("one\ntwo\n")
+    assert ended.stderr.splitlines() == [
+        "↻ the worker was lost; the run is queued again",
+        "↻ the step runs again from its start",
+    ]
+
+
 def test_exec_as_json_is_one_document(api: FakeApi) -> None:
     document = caisson("exec", "echo hi", "--json", api=api).document
     assert document["run_id"] in api.runs

@@ -63,7 +63,7 @@ async def test_a_second_ctrl_c_leaves_the_run(api: FakeApi) -> None:
         process.send_signal(signal.SIGINT)
         _, stderr = await to_thread(process.communicate, timeout=20)
     assert process.returncode == exit_codes.CANCELLED
-    assert b"left; see: caisson events run_" in stderr
+    assert b"see: caisson events run_" in stderr
 
 
 async def test_a_reader_that_goes_away_cancels_the_run(api: FakeApi) -> None:

@@ -102,11 +102,12 @@ class Narration:
             self.terminal.write(name, self._playbacks[step_id, name].take(offset, text))
 
     async def _finish_from(self, event: RunEvent, step_id: str) -> None:
-        told = parse(Step, {"status": StepStatus.UNKNOWN} | event.data | {"id": step_id})
-        if any(self._is_incomplete(told, name) for name in _STREAMS):
+        steps = [parse(Step, {"status": StepStatus.UNKNOWN} | event.data | {"id": step_id})]
+        if any(self._is_incomplete(steps[0], name) for name in _STREAMS):
             run = await self.client.get_run(self.run.id)
-            told = next(step for step in run.steps if step.id == step_id)
-        await self._finish(told)
+            steps = [step for step in run.steps if step.id == step_id]
+        for step in steps:
+            await self._finish(step)
 
     def _is_incomplete(self, step: Step, name: StreamName) -> bool:
         output = getattr(step, name)
