@@ -120,7 +120,7 @@ ORDER BY r.run_id DESC LIMIT :limit;
 -- name: get_events
 SELECT e.seq, e.type, e.data, e.step_id, e.occurred_at
 FROM ledger.events e
-WHERE e.run_id = :run AND e.seq > :after ORDER BY e.seq LIMIT 500;
+WHERE e.run_id = :run AND e.seq > :after ORDER BY e.seq LIMIT :limit;
 
 -- name: request_cancel^
 -- A queued run ends here; a running one is marked, and its worker told. Repeating it changes nothing.

@@ -1,17 +1,19 @@
 """`GET /v1/runs/{id}/events`: durable events from the ledger, live output from the bus, as one SSE stream.
 
-Invariant: only durable events carry an id, so `Last-Event-ID` can neither skip nor repeat one.
+Invariant: only durable events carry an id, so `Last-Event-ID` can neither skip nor repeat one. Live output of a step
+comes after the step's start and before its end.
 """
 
 import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
@@ -21,7 +23,7 @@ from caisson.common.leases import OutputChunk
 from caisson.gateway.api.bodies import StrictRoute
 from caisson.gateway.api.callers import Callers
 from caisson.gateway.api.models import rfc3339
-from caisson.gateway.domain.runs import EventRecord, News, RunRecord, Runs, Wakes
+from caisson.gateway.domain.runs import MAX_EVENTS, EventRecord, News, RunRecord, Runs, Wakes
 
 COMMENT_EVERY_S = 15.0
 _POLL_S = 1.0
@@ -38,15 +40,26 @@ class Gone(CaissonError):
 class EventStream:
     """One reader of one run."""
 
-    def __init__(self, runs: Runs, news: News, stopping: asyncio.Event, run_id: RunId, after: int) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        news: News,
+        stopping: asyncio.Event,
+        run_id: RunId,
+        after: int,
+        *,
+        comment_every_s: float = COMMENT_EVERY_S,
+    ) -> None:
         self._runs = runs
         self._news = news
         self._stopping = stopping
         self._run_id = run_id
         self._after = after
+        self._comment_every_s = comment_every_s
         self._live: deque[OutputChunk] = deque(maxlen=_BUFFERED_CHUNKS)
         self._finished_steps: set[str] = set()
         self._ended = False
+        self._behind = False
 
     def receive(self, _subject: str, body: bytes) -> None:
         """Take a chunk of live output; a slow reader loses the oldest ones, and sees it by their offsets."""
@@ -61,34 +74,50 @@ class EventStream:
         loop = asyncio.get_running_loop()
         last_sent = loop.time()
         while not self._stopping.is_set():
-            frames = self._take_live() + await self._take_durable()
+            frames = await self._take()
             if frames:
                 yield b"".join(frames)
                 last_sent = loop.time()
             if self._ended:
                 return
-            if loop.time() - last_sent >= COMMENT_EVERY_S:
+            if loop.time() - last_sent >= self._comment_every_s:
                 yield b": still here\n\n"
                 last_sent = loop.time()
-            await self._news.next(timeout_s=_POLL_S)
+            if not self._behind:
+                await self._news.next(timeout_s=_POLL_S)
 
-    def _take_live(self) -> list[bytes]:
-        frames = []
-        while self._live:
-            chunk = self._live.popleft()
-            if chunk.step_id not in self._finished_steps:
-                frames.append(_frame("step.output", chunk.model_dump(mode="json")))
-        return frames
+    async def _take(self) -> list[bytes]:
+        """Return what is new.
 
-    async def _take_durable(self) -> list[bytes]:
-        frames = []
-        for event in await self._runs.events(self._run_id, after=self._after):
-            self._after = event.seq
-            frames.append(_durable(event, self._run_id))
+        Output that came before the ledger is read is told now: the start of its step is among the events. Of what
+        comes meanwhile, that of a step which has ended is told, and the rest is kept for the next time.
+        """
+        told = self._drain()
+        events = await self._runs.events(self._run_id, after=self._after)
+        kept = self._drain()
+        self._behind = len(events) == MAX_EVENTS
+        frames: list[bytes] = []
+        for event in events:
             if event.type == "step.finished":
-                self._finished_steps.add(event.data["step_id"])
+                step_id = event.data["step_id"]
+                frames += [_live(chunk) for chunk in told + kept if chunk.step_id == step_id]
+                self._finished_steps.add(step_id)
+            frames.append(_durable(event, self._run_id))
+            self._after = event.seq
             self._ended = self._ended or event.type == "run.finished"
-        return frames
+        told, kept = self._unfinished(told), self._unfinished(kept)
+        if self._behind:
+            told, kept = [], told + kept
+        self._live.extendleft(reversed(kept))
+        return frames + [_live(chunk) for chunk in told]
+
+    def _drain(self) -> list[OutputChunk]:
+        chunks = list(self._live)
+        self._live.clear()
+        return chunks
+
+    def _unfinished(self, chunks: list[OutputChunk]) -> list[OutputChunk]:
+        return [chunk for chunk in chunks if chunk.step_id not in self._finished_steps]
 
 
 def routes(callers: Callers, runs: Runs, wakes: Wakes, bus: Bus, stopping: asyncio.Event) -> APIRouter:
@@ -96,12 +125,16 @@ def routes(callers: Callers, runs: Runs, wakes: Wakes, bus: Bus, stopping: async
     router = APIRouter(route_class=StrictRoute, tags=["runs"])
 
     @router.get("/v1/runs/{run_id}/events", response_class=StreamingResponse)
-    async def stream_events(request: Request, run_id: str) -> StreamingResponse:
-        """Stream a run's events from the start, or after `Last-Event-ID`, until it has finished."""
+    async def stream_events(request: Request, run_id: str) -> Response:
+        """Stream a run's events from the start, or after `Last-Event-ID`, until it has finished.
+
+        204 says that nothing will ever follow: a browser's reader then stops connecting again.
+        """
         caller = await callers.recognise(request)
         run = await runs.get(RunId(run_id), caller.tenant)
         after = _last_event_id(request.headers.get("last-event-id"))
-        await _check_retained(runs, run, after)
+        if await _is_at_the_end(runs, run, after):
+            return Response(status_code=HTTPStatus.NO_CONTENT)
         return StreamingResponse(_stream(run, after), media_type="text/event-stream; charset=utf-8", headers=_HEADERS)
 
     async def _stream(run: RunRecord, after: int) -> AsyncIterator[bytes]:
@@ -118,10 +151,15 @@ def routes(callers: Callers, runs: Runs, wakes: Wakes, bus: Bus, stopping: async
     return router
 
 
-async def _check_retained(runs: Runs, run: RunRecord, after: int) -> None:
-    following = await runs.events(run.run_id, after=after)
-    if following and following[0].seq != after + 1:
+async def _is_at_the_end(runs: Runs, run: RunRecord, after: int) -> bool:
+    """Hold a reader's place against the run's events, and return whether none can follow it."""
+    first = max(after, 1)
+    found = await runs.events(run.run_id, after=first - 1)
+    if after and not found and await runs.events(run.run_id, after=0):
+        raise InvalidInput("must be the id of an event of this run", field="Last-Event-ID")
+    if not found or found[0].seq != first:
         raise Gone(f"events after {after} are beyond retention; the run itself is at /v1/runs/{run.run_id}")
+    return run.status.is_final and found[-1].seq == after
 
 
 def _last_event_id(value: str | None) -> int:
@@ -139,6 +177,10 @@ def _ids(run: RunRecord) -> Ids:
         session=SessionId(run.session_id) if run.session_id else None,
         run=run.run_id,
     )
+
+
+def _live(chunk: OutputChunk) -> bytes:
+    return _frame("step.output", chunk.model_dump(mode="json"))
 
 
 def _durable(event: EventRecord, run_id: RunId) -> bytes:
