@@ -83,12 +83,19 @@ def _absolute(path: str, hidden: tuple[str, ...]) -> str | None:
 
 def _of_others(target: str, hidden: tuple[str, ...]) -> str | None:
     parts = target.split("/")[1:]
-    process = parts[0] == "proc" and len(parts) > 1 and _PROCESS.fullmatch(parts[1])
     neighbour = parts[0].startswith("workspace") and not _inside(target, WORKSPACE)
     tenants = not _OTHERS.isdisjoint(parts) and not any(_inside(target, own) for own in _OWN)
-    if process or neighbour or tenants or any(_inside(target, folder) for folder in (*HIDDEN, *hidden)):
-        return target
-    return None
+    of_runner = any(_inside(target, folder) for folder in (*HIDDEN, *hidden))
+    return target if neighbour or tenants or of_runner or _of_process(parts) else None
+
+
+def _of_process(parts: list[str]) -> bool:
+    """A pattern such as `/proc/[0-9]*` with nothing below it shows only that processes exist."""
+    match parts:
+        case ["proc", process, *below] if _PROCESS.fullmatch(process):
+            return process.isdigit() or bool(below)
+        case _:
+            return False
 
 
 def _home(path: str) -> str:
