@@ -4,7 +4,7 @@ import asyncio
 from typing import cast
 
 from caisson.common.ids import RunId
-from caisson.gateway.api.events import COMMENT_EVERY_S, EventStream
+from caisson.gateway.api.event_stream import COMMENT_EVERY_S, EventStream
 from caisson.gateway.domain.runs import EventRecord, News, Runs
 
 
