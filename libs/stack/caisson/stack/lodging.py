@@ -53,13 +53,13 @@ class Lodging:
             self.hand_over(self.sockets)
 
     def move_out(self) -> None:
-        """Remove the places, which are empty when the server has ended; never more than that."""
+        """Remove the places, the sockets first: that one is empty only when the server has ended."""
         with suppress(OSError):
             for path in (*self._places(), self.data.parent):
                 path.rmdir()
 
     def _places(self) -> tuple[Path, ...]:
-        return () if self.account is None else (self.data, self.packages, self.sockets)
+        return () if self.account is None else (self.sockets, self.data, self.packages)
 
     def hand_over(self, path: Path) -> None:
         """Make `path` the account's own."""
