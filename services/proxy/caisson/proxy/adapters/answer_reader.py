@@ -22,6 +22,9 @@ from caisson.proxy.domain.requests import Headers
 _END_OF_HEAD = b"\r\n\r\n"
 _MAX_HEAD_BYTES = 256 << 10
 _STATUS = slice(9, 12)
+_NO_STATUS = upstream_malformed("it does not begin with an HTTP/1 status line")
+_NO_TRAILERS: Headers = []
+_CHUNKED = Framing.CHUNKED  # looked up for every answer
 
 
 class Unreadable(Exception):
@@ -36,16 +39,17 @@ class AnswerReader:
     """Reads one connection, one answer after another.
 
     After `feed`: `has_ended` says that the answer is complete, `stays_open` that another may follow it, `switched`
-    holds what came behind a `101`.
+    holds what came behind a `101`, `trailers` the fields that came after the body.
     """
+
+    _receiver: Receiver
 
     def __init__(self) -> None:
         self._plain: Any = httptools.HttpResponseParser(self)
         self._parser = self._plain
-        self._receiver: Receiver | None = None
         self._to_head = False
         self._partial = b""
-        self._fields: _Fields | None = None
+        self.trailers = _NO_TRAILERS
         self.answer: Answer | None = None
         self.has_ended = False
         self.stays_open = False
@@ -76,10 +80,6 @@ class AnswerReader:
                 raise Unreadable(upstream_malformed(str(error))) from None
             self.stays_open = False
 
-    def trailers(self) -> Headers:
-        """Return the fields that came after a chunked body."""
-        return self._fields.told if self._fields is not None else []
-
     def on_message_begin(self) -> None:
         """Note that more comes than the answer."""
         if self.has_ended:
@@ -87,8 +87,7 @@ class AnswerReader:
 
     def on_body(self, data: bytes) -> None:
         """Tell some of the body."""
-        if self._receiver is not None:
-            self._receiver.answer_piece(data)
+        self._receiver.answer_piece(data)
 
     def on_message_complete(self) -> None:
         """Note the end of a final answer."""
@@ -102,10 +101,16 @@ class AnswerReader:
             if end < len(_END_OF_HEAD):
                 break
             head = data[:end]
-            answer = self._interpret(head)
+            status = head[_STATUS]
+            answer = read_answer(head, int(status), to_head=self._to_head) if status.isdigit() else _NO_STATUS
+            if isinstance(answer, Refuse):
+                raise Unreadable(answer)
             if answer.status >= FIRST_FINAL:
                 self._partial = b""
-                self._begin(answer)
+                self.answer = answer
+                self.stays_open = answer.stays_open
+                self._parser = self._choose_parser(answer)
+                self._receiver.answered(answer)
                 return data
             data = data[end:]
             self._tell_interim(head, answer)
@@ -117,27 +122,15 @@ class AnswerReader:
             raise Unreadable(upstream_malformed("its head is too large"))
         return b""
 
-    def _interpret(self, head: bytes) -> Answer:
-        status = head[_STATUS]
-        if not status.isdigit():
-            raise Unreadable(upstream_malformed("it does not begin with an HTTP/1 status line"))
-        answer = read_answer(head, status=int(status), to_head=self._to_head)
-        if isinstance(answer, Refuse):
-            raise Unreadable(answer)
-        return answer
-
-    def _begin(self, answer: Answer) -> None:
-        self.answer = answer
-        self.stays_open = answer.stays_open
-        self._fields = None
-        self._parser = self._plain
-        if answer.framing is Framing.CHUNKED:
-            self._fields = _Fields(self)
-            self._parser = httptools.HttpResponseParser(self._fields)
-        elif self._to_head:
-            self._parser = httptools.HttpResponseParser(_Head(self))
-        if self._receiver is not None:
-            self._receiver.answered(answer)
+    def _choose_parser(self, answer: Answer) -> Any:
+        self.trailers = _NO_TRAILERS
+        if self._to_head:
+            return httptools.HttpResponseParser(_Head(self))
+        if answer.framing is not _CHUNKED:
+            return self._plain
+        fields = _Fields(self)
+        self.trailers = fields.told
+        return httptools.HttpResponseParser(fields)
 
     def _tell_interim(self, head: bytes, answer: Answer) -> None:
         try:
@@ -146,8 +139,7 @@ class AnswerReader:
             self.answer = answer
         if (self.answer is None) == (answer.status == SWITCHING_PROTOCOLS):
             raise Unreadable(upstream_malformed("it switches to no protocol"))
-        if self._receiver is not None:
-            self._receiver.answered(answer)
+        self._receiver.answered(answer)
 
 
 class _Fields:

@@ -120,7 +120,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._receiver is None:
             return
         if reader.has_ended:
-            receiver.answer_ended(reader.trailers())
+            receiver.answer_ended(reader.trailers)
         elif reader.switched is not None:
             receiver.switched(reader.switched)
         else:

@@ -50,11 +50,11 @@ class Carriage:
         "_downstream",
         "_forward",
         "_is_pressed",
-        "_link",
         "_links",
         "_owner",
         "_switch",
         "delivery",
+        "link",
         "status",
     )
 
@@ -63,7 +63,7 @@ class Carriage:
         self._links = links
         self._downstream = downstream
         self._forward = forward
-        self._link: Link | None = None
+        self.link: Link | None = None
         self._switch: Answer | None = None
         self._is_pressed = False
         self.delivery: Delivery | TunnelDelivery | None = None
@@ -80,20 +80,20 @@ class Carriage:
 
     def abort(self) -> None:
         """End the link: nothing more comes."""
-        link, self._link = self._link, None
+        link, self.link = self.link, None
         self._relieve()
         if link is not None:
             link.abort()
 
     def pause_answer(self) -> None:
         """The client is slower than the upstream."""
-        if self._link is not None:
-            self._link.pause_answer()
+        if self.link is not None:
+            self.link.pause_answer()
 
     def resume_answer(self) -> None:
         """The client has caught up."""
-        if self._link is not None:
-            self._link.resume_answer()
+        if self.link is not None:
+            self.link.resume_answer()
 
     def answered(self, answer: Answer) -> None:
         """Begin to answer, unless the answer is an interim one or must not pass."""
@@ -124,7 +124,7 @@ class Carriage:
 
     def answer_ended(self, trailers: Headers) -> None:
         """Complete the answer."""
-        delivery, link, self._link = self.delivery, self._link, None
+        delivery, link, self.link = self.delivery, self.link, None
         if delivery is None or link is None:
             return
         self._downstream.write(delivery.end(trailers))
@@ -138,7 +138,7 @@ class Carriage:
 
     def answer_malformed(self, refusal: Refuse) -> None:
         """Refuse what is not an answer."""
-        self._link = None
+        self.link = None
         self._refuse(refusal)
 
     def switched(self, first: bytes) -> None:
@@ -155,7 +155,7 @@ class Carriage:
 
     def link_lost(self, *, silent: bool) -> None:
         """Try once more where that is safe; otherwise say what happened."""
-        link, self._link = self._link, None
+        link, self.link = self.link, None
         if isinstance(self.delivery, TunnelDelivery):
             self._relieve()
             self._owner.carried(stays_open=False)
@@ -191,7 +191,7 @@ class Carriage:
             self._send(link)
 
     def _send(self, link: Link) -> None:
-        self._link = link
+        self.link = link
         owner, forward = self._owner, self._forward
         link.begin(self, to_head=owner.request.method == b"HEAD")
         if owner.upload is None:

@@ -60,8 +60,8 @@ class Exchange:
         self._progress: tuple[int, ...] = ()
         self._quiet_since = 0.0
         self.request = request
-        self.upload = Upload(request) if request.has_body or request.upgrade else None
-        self.is_received = False
+        self.is_received = request.length == 0
+        self.upload = None if self.is_received and not request.upgrade else Upload(request)
         self.caller: Caller | None = None
         self.forward: Forward | None = None
         self.carriage: Carriage | None = None
@@ -97,7 +97,7 @@ class Exchange:
                 self._give_up(refusal)
 
     def request_ended(self, trailers: Headers) -> None:
-        """Take the end of the request."""
+        """Take the end of the body."""
         self.is_received = True
         if self.upload is not None and not self.is_over:
             self.upload.end(trailers)
@@ -147,8 +147,7 @@ class Exchange:
 
     def refuse(self, refusal: Refuse) -> None:
         """Answer with a refusal."""
-        is_complete = self.is_received or not self.request.has_body
-        stays_open = self.request.keep_alive and is_complete and not self._downstream.is_draining
+        stays_open = self.request.keep_alive and self.is_received and not self._downstream.is_draining
         report_refusal(self._gate, self, refusal, self._downstream.bound)
         with_body = self.request.method != b"HEAD"
         self._downstream.write(write_problem(refusal, closes=not stays_open, with_body=with_body))
@@ -225,9 +224,9 @@ class Exchange:
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
         report_end(self._gate.recorder, self, status, reason)
-        if self.carriage is not None:
-            self.carriage.abort()
-            self.carriage = None  # its reference to this exchange would leave both to the garbage collector
+        carriage, self.carriage = self.carriage, None  # its reference to this exchange would keep both alive
+        if carriage is not None and carriage.link is not None:
+            carriage.abort()
 
     async def _guard(self, work: Coroutine[None, None, None]) -> None:
         try:

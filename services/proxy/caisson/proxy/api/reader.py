@@ -17,7 +17,6 @@ from caisson.proxy.domain.requests import (
     Request,
     malformed,
     read_request,
-    recall_request,
     remember_request,
 )
 
@@ -42,13 +41,13 @@ class Listener(Protocol):
     """Who is told of requests, in order."""
 
     def request_began(self, request: Request, refusal: Refuse | None) -> None:
-        """A head is complete; with a refusal it must not be carried out."""
+        """A head is complete, and without a body the request; with a refusal it must not be carried out."""
 
     def request_piece(self, data: bytes) -> None:
         """Some of the body arrived."""
 
     def request_ended(self, trailers: Headers) -> None:
-        """The request is complete."""
+        """The body is complete."""
 
 
 class KnownHeads(dict[bytes, KnownHead]):
@@ -93,8 +92,10 @@ class RequestReader:
         match = _REQUEST_LINE.fullmatch(line)
         if match is None or len(line) > _MAX_KNOWN_BYTES:
             return False
-        self._listener.request_began(recall_request(match[1], match[2], head), None)
-        self._listener.request_ended([])
+        request = Request(match[1], match[2], head.headers, http11=True, keep_alive=True)
+        request.request_id = head.request_id
+        request.known = head
+        self._listener.request_began(request, None)
         return True
 
     def _learn(self, request: Request) -> None:
@@ -127,9 +128,12 @@ class RequestReader:
             raise Unreadable(_head_too_large())
         return None
 
+    def on_message_begin(self) -> None:
+        """Note that a request has begun."""
+        self.is_between = False
+
     def on_url(self, part: bytes) -> None:
         """Collect the target."""
-        self.is_between = False
         self._target += part
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -4,8 +4,8 @@ Invariant: hop-by-hop fields end here; everything else goes on as the very bytes
 """
 
 import re
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 from caisson.proxy.domain.refusals import Reason, Refuse
 
@@ -30,7 +30,8 @@ class Framing(IntEnum):
     CLOSE = 3
 
 
-class Answer(NamedTuple):
+@dataclass(slots=True)
+class Answer:
     """An answer's head: `lines` are what goes on, `encoded` says that its body is compressed,
     `stays_open` that the connection goes on after it.
     """
@@ -74,7 +75,7 @@ _LENGTH, _ENCODED, _DROP, _CLOSES = _Effect.LENGTH, _Effect.ENCODED, _Effect.DRO
 _BY_LENGTH, _BY_CLOSING = Framing.LENGTH, Framing.CLOSE
 
 
-def read_answer(head: bytes, *, status: int, to_head: bool) -> Answer | Refuse:
+def read_answer(head: bytes, status: int, *, to_head: bool) -> Answer | Refuse:
     """Read a well-formed head: how its body is framed, and what of it goes on."""
     framing, encoded, stays_open = _BY_CLOSING, False, True
     lines = head[:-2]

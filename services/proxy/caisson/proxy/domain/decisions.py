@@ -56,7 +56,7 @@ def decide(request: Request, caller: Caller, policies: Policies, vault: Vault) -
 def _forward(request: Request, route: Route, query: bytes | None) -> Forward | Refuse:
     prepared = route.prepared
     collects = False
-    if request.has_body:
+    if request.length != 0:
         refusal = check_body(request, prepared.policy)
         if refusal is not None:
             return refusal

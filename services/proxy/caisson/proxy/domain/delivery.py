@@ -63,12 +63,14 @@ class Delivery:
         self.has_begun = True
         data = b"".join(self._out)
         self._out = []
-        return data if self._redactor is None or self._is_chunked else self._redactor.feed(data)
+        redactor = self._redactor
+        return data if redactor is None or self._is_chunked else redactor.feed(data)
 
     def end(self, trailers: Headers) -> bytes:
         """Return what the client gets last."""
         data = self.flush()
-        held = b"" if self._redactor is None else self._redactor.finish()
+        redactor = self._redactor
+        held = redactor.finish() if redactor is not None and redactor.held else b""
         if not self._is_chunked:
             return data + held if held else data
         fields = [pair for pair in trailers if not pair[0].lower().startswith(_NOT_TRAILERS)]

@@ -24,8 +24,8 @@ class Audit:
     """One request. Not frozen, and told by reference: one is made for every request.
 
     `ids` are None for a request of an unknown run, `route` for one that was refused; `reason` is the code of a
-    refusal or failure, `started_s` is on this process's monotonic clock, `findings` are the places where the client had
-    written a tenant, `echoed` says that the answer held the credential.
+    refusal or failure, `started_s` is on this process's monotonic clock, `findings` are the places where the client
+    had written a tenant, `echoed` says that the answer held the credential.
     """
 
     ids: Ids | None

@@ -44,7 +44,8 @@ class Secret:
 
     def tail(self, data: bytes) -> int:
         """Return where the longest end of `data` begins that may be the beginning of a form (its length if none)."""
-        if data[-_GRAM:] not in self._inner and self._beginnings.isdisjoint((data[-1:], data[-2:])):
+        beginnings = self._beginnings
+        if data[-_GRAM:] not in self._inner and data[-1:] not in beginnings and data[-2:] not in beginnings:
             return len(data)
         return min(_overlap(data, form) for form in self._forms)
 
@@ -52,29 +53,29 @@ class Secret:
 class Redactor:
     """One answer's stream: feed it pieces, then finish."""
 
-    __slots__ = ("_held", "_secret", "echoed")
+    __slots__ = ("_secret", "echoed", "held")
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
-        self._held = b""
+        self.held = b""
         self.echoed = False
 
     def feed(self, data: bytes) -> bytes:
         """Return what may pass now."""
-        whole = self._held + data if self._held else data
+        whole = self.held + data if self.held else data
         masked = self._secret.mask(whole)
         if masked is not whole:
             self.echoed = True
         start = self._secret.tail(masked)
         if start == len(masked):
-            self._held = b""
+            self.held = b""
             return masked
-        self._held = masked[start:]
+        self.held = masked[start:]
         return masked[:start]
 
     def finish(self) -> bytes:
         """Return what was held back: the stream ended before it became a secret."""
-        held, self._held = self._held, b""
+        held, self.held = self.held, b""
         return held
 
 

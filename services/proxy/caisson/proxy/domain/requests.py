@@ -67,13 +67,6 @@ class Request:
         )
 
 
-def recall_request(method: bytes, target: bytes, known: KnownHead) -> Request:
-    """Return a request whose header lines are known."""
-    return Request(
-        method, target, known.headers, http11=True, keep_alive=True, request_id=known.request_id, known=known
-    )
-
-
 def remember_request(request: Request) -> KnownHead | None:
     """Return what may be known again: the head of a request that is plain in every way."""
     if request.has_body or request.is_special or request.upgrade or not (request.http11 and request.keep_alive):
