@@ -24,7 +24,7 @@ from caisson.proxy.domain.records import Audit
 EVENT = "proxy.requested"
 _MAX_RECORDS = 50_000
 _MAX_BATCHES = 1_000
-_BATCH = 200
+_BATCH = 1_000
 _AT_ONCE = 16
 _PAUSE_S = 0.2
 
