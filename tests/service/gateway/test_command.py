@@ -47,7 +47,15 @@ async def test_a_gateway_that_is_asked_to_stop_ends_its_streams_and_itself(plane
     run_id = await submit(plane.product)
     async with events_of(plane.product, run_id) as reader:
         await reader.next()
-        waiting = asyncio.create_task(plane.product.get(f"/v1/runs/{run_id}", params={"wait_s": 60}))
+        sent = asyncio.Event()
+
+        async def trace(step: str, _: object) -> None:
+            if step == "http11.send_request_body.complete":
+                sent.set()
+
+        held = plane.product.get(f"/v1/runs/{run_id}", params={"wait_s": 60}, extensions={"trace": trace})
+        waiting = asyncio.create_task(held)
+        await sent.wait()
         stopping = asyncio.create_task(plane.gateway.stop())
         assert [event.type for event in await asyncio.wait_for(reader.rest(), 4)] == ["run.queued"]
         assert (await waiting).json()["status"] == "queued"
