@@ -83,7 +83,7 @@ class Audits:
 
 def _count(records: Sequence[Audit]) -> None:
     for audit in records:
-        upstream = "" if audit.route is None else audit.route.prepared.policy.name
+        upstream = _upstream(audit) or ""
         metrics.REQUESTS.add(upstream, audit.status, audit.duration_s)
         if audit.echoed:
             metrics.CREDENTIAL_ECHOED.labels(upstream=upstream).inc()
@@ -116,7 +116,7 @@ def _tell(audit: Audit, offset_s: float) -> dict[str, Any]:
     seconds, fraction = divmod(audit.started_s + offset_s, 1)
     return {
         "started_at": f"{_format_second(int(seconds))}.{int(fraction * 1000):03d}Z",
-        "upstream": route and route.prepared.policy.name,
+        "upstream": _upstream(audit),
         "method": audit.method.decode("latin-1"),
         "path": route and route.template,
         "status": audit.status,
@@ -128,6 +128,10 @@ def _tell(audit: Audit, offset_s: float) -> dict[str, Any]:
         "credential": route and route.prepared.credential,
         "credential_echoed": audit.echoed,
     }
+
+
+def _upstream(audit: Audit) -> str | None:
+    return audit.upstream if audit.route is None else audit.route.prepared.policy.name
 
 
 @lru_cache(maxsize=64)

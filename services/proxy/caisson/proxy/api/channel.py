@@ -45,6 +45,7 @@ class Channel(asyncio.Protocol):
         self._is_advancing = False
         self._is_clogged = False
         self._takes_more = True
+        self._is_unreadable = False
         self._patience = Patience()
         self.bound: str | None = None
         self.is_draining = False
@@ -206,6 +207,7 @@ class Channel(asyncio.Protocol):
             self._unreadable(unreadable.refusal)
 
     def _unreadable(self, refusal: Refuse) -> None:
+        self._is_unreadable = True
         latest = self._latest
         if latest is not None and not latest.is_received:
             self._takes_more = False
@@ -238,7 +240,7 @@ class Channel(asyncio.Protocol):
 
     def _finish(self) -> None:
         self._takes_more = False
-        if self._latest is not None and self._latest.is_received:
+        if self._latest is not None and self._latest.is_received and not self._is_unreadable:
             self._close()
         elif self._transport is not None:
             self._linger(self._transport)
