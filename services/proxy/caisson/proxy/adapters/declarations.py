@@ -103,11 +103,11 @@ class CredentialDeclaration(Declaration):
 class LimitsDeclaration(Declaration):
     """What a request may take."""
 
-    connect_s: float = Field(default=5, gt=0, strict=False)
-    first_byte_s: float = Field(default=60, gt=0, strict=False)
-    idle_s: float = Field(default=120, gt=0, strict=False)
-    request_body_mib: float = Field(default=64, gt=0, strict=False)
-    json_body_kib: float = Field(default=1024, gt=0, strict=False)
+    connect_s: float = Field(default=5, gt=0, strict=False, allow_inf_nan=False)
+    first_byte_s: float = Field(default=60, gt=0, strict=False, allow_inf_nan=False)
+    idle_s: float = Field(default=120, gt=0, strict=False, allow_inf_nan=False)
+    request_body_mib: float = Field(default=64, gt=0, strict=False, allow_inf_nan=False)
+    json_body_kib: float = Field(default=1024, gt=0, strict=False, allow_inf_nan=False)
 
 
 class UpstreamDeclaration(Declaration):
