@@ -105,11 +105,11 @@ def routes(callers: Callers, tenants: Tenants, leases: Leases, contexts: Context
 
 
 def _acting_on(caller: Caller, tenant_id: str) -> TenantId:
-    """Return the tenant of the path, if the caller may act on it."""
+    """Return the tenant of the path, if the caller may act on it: a platform key on any, a tenant key on its own."""
     tenant = TenantId(check_external_id(tenant_id, field="tenant_id"))
-    named = caller.principal.tenant
-    if named is not None and named != tenant:
-        raise TenantMismatch("the path names another tenant than the caller acts for", field="tenant_id")
+    bound = caller.principal.key.tenant
+    if bound is not None and bound != tenant:
+        raise TenantMismatch("this key belongs to another tenant than the path names", field="tenant_id")
     return tenant
 
 
