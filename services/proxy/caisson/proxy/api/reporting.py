@@ -58,7 +58,7 @@ def report_end(recorder: Recorder, exchange: "Exchange", status: int, reason: Re
         Audit(
             None if caller is None else caller.ids,
             None if forward is None else forward.route,
-            exchange.refused_at,
+            exchange.refused_at if forward is None else forward.prepared.policy.name,
             exchange.request.method,
             status,
             reason,
