@@ -9,6 +9,7 @@ from collections import defaultdict, deque
 from contextlib import suppress
 
 from caisson.proxy.adapters.upstream import UpstreamConnection
+from caisson.proxy.domain.known_answers import KnownAnswers
 from caisson.proxy.domain.links import Link, Unreachable
 from caisson.proxy.domain.policies import Origin
 
@@ -24,6 +25,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._idle: defaultdict[Origin, deque[UpstreamConnection]] = defaultdict(deque)
+        self._known = KnownAnswers()
         self._loop = asyncio.get_running_loop()
 
     def idle(self, origin: Origin, *, fresh: bool) -> Link | None:
@@ -80,7 +82,7 @@ class Pool:
                 waiting.popleft().abort()
 
         _, connection = await self._loop.create_connection(
-            lambda: UpstreamConnection(keep),
+            lambda: UpstreamConnection(keep, self._known),
             origin.host,
             origin.port,
             ssl=origin.tls,

@@ -8,17 +8,18 @@ from collections.abc import Callable
 
 from caisson.proxy.adapters.answer_reader import AnswerReader, Unreadable
 from caisson.proxy.domain.answers import Framing
+from caisson.proxy.domain.known_answers import KnownAnswers
 from caisson.proxy.domain.links import Receiver
 
 
 class UpstreamConnection(asyncio.Protocol):
     """A connection; `on_idle` takes it back between two requests."""
 
-    def __init__(self, on_idle: Callable[["UpstreamConnection"], None]) -> None:
+    def __init__(self, on_idle: Callable[["UpstreamConnection"], None], known: KnownAnswers) -> None:
         self._on_idle = on_idle
         self._transport: asyncio.Transport | None = None
         self._receiver: Receiver | None = None
-        self._reader = AnswerReader()
+        self._reader = AnswerReader(known)
         self._is_silent = True
         self._is_paused = False
         self.reused = False
