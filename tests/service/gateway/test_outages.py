@@ -62,6 +62,7 @@ async def test_when_the_store_of_nats_is_wiped_streams_and_contexts_come_back_an
     old = await submit(plane.product)
     grant = await plane.worker.take()
     await plane.worker.start(grant)
+    await eventually(lambda: is_published(plane.ground.nats, old, 3))
     await plane.ground.nats.wipe()
     new = await submit(plane.product)
     await eventually(lambda: is_published(plane.ground.nats, new, 1), within_s=15)
