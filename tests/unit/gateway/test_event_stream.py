@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import cast
 
-from caisson.common.ids import RunId
+from caisson.common.ids import Ids, RunId, StepId
 from caisson.common.leases import OutputChunk
+from caisson.common.subjects import step_output
 from caisson.gateway.api.event_stream import COMMENT_EVERY_S, EventStream
 from caisson.gateway.domain.runs import EventRecord, News, Runs
 
 Meanwhile = list[str]
+SUBJECT = str(step_output(Ids(run=RunId("run_1"), step=StepId("stp_1"))))
 
 
 def told(seq: int, name: str) -> EventRecord:
@@ -33,7 +35,7 @@ class ScriptedRuns:
     def hear(self, text: str) -> None:
         assert self.stream is not None
         chunk = OutputChunk(step_id="stp_1", stream="stdout", offset=0, text=text)
-        self.stream.receive("", chunk.model_dump_json().encode())
+        self.stream.receive(SUBJECT, chunk.model_dump_json().encode())
 
 
 class NoNews:
@@ -99,7 +101,9 @@ async def test_output_of_a_step_that_has_ended_is_not_told() -> None:
 async def test_what_is_no_output_is_not_told() -> None:
     runs = ScriptedRuns(([], []), ([told(1, "run.finished")], []))
     stream = stream_of(runs)
-    stream.receive("", b"\xff")
+    elsewhere = OutputChunk(step_id="stp_2", stream="stdout", offset=0, text="another step's")
+    for subject, body in ((SUBJECT, b"\xff"), (SUBJECT, elsewhere.model_dump_json().encode()), ("not.ours", b"{}")):
+        stream.receive(subject, body)
     assert await names(stream.frames()) == ["run.finished"]
 
 
