@@ -12,6 +12,7 @@ from caisson.proxy.adapters.upstream import UpstreamConnection
 from caisson.proxy.domain.known_answers import KnownAnswers
 from caisson.proxy.domain.links import Link, Unreachable
 from caisson.proxy.domain.policies import Origin
+from caisson.proxy.writes import Writes
 
 _MAX_IDLE_PER_ORIGIN = 256
 _IDLE_LIMIT_S = 60.0
@@ -23,7 +24,8 @@ _RETRY_AFTER_S = 0.05
 class Pool:
     """Idle connections by origin, the last used first."""
 
-    def __init__(self) -> None:
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
         self._idle: defaultdict[Origin, deque[UpstreamConnection]] = defaultdict(deque)
         self._known = KnownAnswers()
         self._loop = asyncio.get_running_loop()
@@ -82,7 +84,7 @@ class Pool:
                 waiting.popleft().abort()
 
         _, connection = await self._loop.create_connection(
-            lambda: UpstreamConnection(keep, self._known),
+            lambda: UpstreamConnection(keep, self._known, self._writes),
             origin.host,
             origin.port,
             ssl=origin.tls,
