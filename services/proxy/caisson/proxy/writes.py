@@ -6,6 +6,9 @@ closed. Written at once, each answer would wake a sleeping peer for itself; unde
 
 import asyncio
 
+_MANY = 16
+_MUCH_BYTES = 16 << 10
+
 
 class Writes:
     """The writes of one turn of the loop, by connection."""
@@ -18,10 +21,15 @@ class Writes:
         self._is_scheduled = False
 
     def write(self, transport: asyncio.Transport, data: bytes) -> None:
-        """Send bytes at the end of this turn."""
+        """Send bytes at the end of this turn; much of them at once, so that the transport can say when it is full."""
         waiting = self._waiting.get(transport)
         if waiting is not None:
             waiting.append(data)
+            if len(waiting) > _MANY or len(data) > _MUCH_BYTES:
+                self.finish(transport)
+            return
+        if len(data) > _MUCH_BYTES:
+            transport.write(data)
             return
         self._waiting[transport] = [data]
         if not self._is_scheduled:
