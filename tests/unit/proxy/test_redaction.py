@@ -99,3 +99,20 @@ def _frame(payload: bytes, *, masked: bool) -> bytes:
     length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2, "big")
     bit = 0x80 if masked else 0
     return b"\x82" + bytes([length[0] | bit]) + length[1:] + (b"\1\2\3\4" if masked else b"") + payload
+
+
+ESCAPED = [
+    ("a+b/c=d0", rb"a\u002Bb\u002fc\u003Dd0".replace(rb"\u002f", rb"\u002F"), "System.Text.Json"),
+    ("key=value&x", rb"key\u003dvalue\u0026x", "gson, and Go for HTML"),
+    ("it's<secret>", b"it&#39;s&lt;secret&gt;", "HTML with a decimal apostrophe"),
+    ("two words here", b"two+words+here", "a form's encoding"),
+    ("Token abcdef0123456789", b"abcdef0123456789", "a value without its scheme"),
+]
+
+
+@pytest.mark.parametrize(("secret", "echoed", "why"), ESCAPED, ids=[row[2] for row in ESCAPED])
+def test_what_common_serialisers_make_of_a_secret_is_masked(secret: str, echoed: bytes, why: str) -> None:
+    redactor = Redactor(Secret(secret))
+    passed = redactor.feed(b'{"echo": "' + echoed + b'"}') + redactor.finish()
+    assert echoed not in passed
+    assert redactor.echoed

@@ -110,8 +110,9 @@ class AnswerReader:
             self.stays_open = False
 
     def on_body(self, data: bytes) -> None:
-        """Tell some of the body."""
-        self._receiver.answer_piece(data)
+        """Tell some of the body; what comes behind the answer belongs to nobody."""
+        if not self.has_ended:
+            self._receiver.answer_piece(data)
 
     def on_message_complete(self) -> None:
         """Note the end of a final answer."""

@@ -56,7 +56,7 @@ class Allowance(Declaration):
 class TenantPlace(Declaration):
     """One place where the upstream expects the tenant."""
 
-    query: str | None = Field(default=None, min_length=1)
+    query: str | None = Field(default=None, pattern=r"^[^\[\]&=#+%\s]+$")
     header: str | None = Field(default=None, pattern=_HEADER_NAME)
     path: Annotated[str, _check_place("tenant")] | None = None
     document: str | None = Field(default=None, alias="json", pattern=r"^[^.]+(\.[^.]+)*$")
