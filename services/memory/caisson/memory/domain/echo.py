@@ -1,0 +1,39 @@
+"""Telling a recall's own output from news: a text that only repeats what was injected in the same session.
+
+Invariant: one statement that was not injected makes the whole text news.
+"""
+
+import re
+from collections.abc import Mapping
+
+from caisson.memory.domain.hashing import normalise
+
+_MARKUP = re.compile(r"</?[a-z_][^<>]{0,200}>|\bmem_[0-9a-z]{26}\b", re.IGNORECASE)
+_STATEMENT_END = re.compile(r"(?<=[.!?。！？])\s+|[\r\n]+")
+_DECORATION = re.compile(r"^(?:[\s>*•–\-\"'“”`]+|\d{1,3}[.)]\s+)+|[\s\"'“”`.!?。！？]+$")
+_UNESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&amp;": "&"}
+
+
+def find_echo(text: str, injected: Mapping[str, str]) -> str | None:
+    """Return the id of an injected memory that the text repeats, if it says nothing else.
+
+    Args:
+        text: what is to be remembered.
+        injected: texts by memory id, as recalls of the same session returned them.
+    """
+    known = {statement: memory_id for memory_id, told in injected.items() for statement in _statements(told)}
+    said = _statements(text)
+    if not said or not all(statement in known for statement in said):
+        return None
+    return known[said[0]]
+
+
+def _statements(text: str) -> list[str]:
+    pieces = _STATEMENT_END.split(_MARKUP.sub(" ", _unescape(text)))
+    return [statement for piece in pieces if (statement := normalise(_DECORATION.sub("", piece)))]
+
+
+def _unescape(text: str) -> str:
+    for escaped, plain in _UNESCAPED.items():
+        text = text.replace(escaped, plain)
+    return text
