@@ -18,7 +18,7 @@ ACME, OTHER = TenantId("acme"), TenantId("other")
         ("x\u00b2", "x2", False),
     ],
 )
-def test_normalised_texts_meet_and_others_do_not(one: str, two: str, same: bool) -> None:
+def test_normalised_texts_meet_and_others_do_not(one: str, two: str, *, same: bool) -> None:
     assert (content_hash(ACME, one) == content_hash(ACME, two)) is same
 
 

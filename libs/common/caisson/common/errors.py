@@ -12,7 +12,8 @@ CaissonError
 │   └── TenantMismatch    tenant_mismatch
 ├── Unauthenticated       unauthenticated
 ├── Exhausted             exhausted
-│   └── UidRangeExhausted uid_range_exhausted
+│   ├── UidRangeExhausted uid_range_exhausted
+│   └── QuotaExceeded     quota_exceeded
 ├── Unavailable           unavailable         (retryable)
 │   └── TimedOut          timed_out           (retryable)
 ├── Misconfigured         misconfigured
@@ -119,6 +120,12 @@ class UidRangeExhausted(Exhausted):
     """Every uid from 10000 to 60000 belongs to a tenant; a uid is never shared."""
 
     code = "uid_range_exhausted"
+
+
+class QuotaExceeded(Exhausted):
+    """A user or a tenant holds as much as it may; the detail names limit and usage."""
+
+    code = "quota_exceeded"
 
 
 class Unavailable(CaissonError):
