@@ -1,4 +1,4 @@
-"""What a deletion reaches, as small graphs: `s` is a summary of episodes `a b c`, `f` a fact that names its source."""
+"""What a deletion reaches, as small graphs: `s` is a summary of `a b c`, `f` a fact that names its source."""
 
 import pytest
 

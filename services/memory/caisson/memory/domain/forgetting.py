@@ -40,7 +40,8 @@ def plan(asked: Collection[str], edges: Iterable[Edge], summaries: Collection[st
         known = len(going)
         _take_unused_sources(going, asked, sources, derived)
         rebuild = _decide_derived(going, sources, derived, summaries)
-    return Plan(delete=frozenset(going), rebuild=_sources_first(rebuild), wake=_orphans(going, sources, derived))
+    woken = _orphans(going, sources, derived) - rebuild.keys()
+    return Plan(delete=frozenset(going), rebuild=_sources_first(rebuild), wake=woken)
 
 
 def _both_ways(edges: Iterable[Edge]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
