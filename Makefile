@@ -12,7 +12,7 @@ ARGS ?=
 export UV_SYSTEM_CERTS := true
 unexport VIRTUAL_ENV
 
-SYSTEM_PACKAGES := bubblewrap nftables iproute2 util-linux curl jq gcc libc6-dev libseccomp2 libnftables1 \
+SYSTEM_PACKAGES := bubblewrap nftables iproute2 util-linux curl jq gcc libc6-dev musl-tools libseccomp2 libnftables1 \
 	python3-venv ca-certificates
 BENCH_PACKAGES := nginx-light wrk
 

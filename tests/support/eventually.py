@@ -4,10 +4,18 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 _POLL_S = 0.02
+
+
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], *, within_s: float = 5) -> T: ...
+
+
+@overload
+async def eventually(condition: Callable[[], T], *, within_s: float = 5) -> T: ...
 
 
 async def eventually(condition: Callable[[], T | Awaitable[T]], *, within_s: float = 5) -> T:

@@ -1,14 +1,15 @@
 """Calls of operators and backends: tenants, credentials, API keys, security events."""
 
 from collections.abc import AsyncGenerator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from caisson.client.calls import segment
 from caisson.client.errors import KeyLost
-from caisson.client.models import ApiKey, SecurityEvent, Tenant
+from caisson.client.models import ApiKey, SecurityEvent, Tenant, rfc3339
 from caisson.client.pages import paginate, parse
 from caisson.client.requests import KeyRequest, TenantSettings, Upstream, build
-from caisson.client.transport import Transport, segment
+from caisson.client.transport import Transport
 
 
 class AdministrationCalls:
@@ -18,23 +19,23 @@ class AdministrationCalls:
 
     async def get_tenant(self, tenant_id: str) -> Tenant:
         """Return a tenant's settings."""
-        return parse(Tenant, await self._transport.get(_tenant(tenant_id)))
+        return parse(Tenant, await self._transport.acting_for_nobody().get(_tenant(tenant_id)))
 
     async def put_tenant(self, tenant_id: str, settings: TenantSettings | Mapping[str, Any]) -> Tenant:
         """Set a tenant's limits, ceilings, concurrency and retention."""
         body = settings.body() if isinstance(settings, TenantSettings) else settings
-        return parse(Tenant, await self._transport.put(_tenant(tenant_id), body))
+        return parse(Tenant, await self._transport.acting_for_nobody().put(_tenant(tenant_id), body))
 
     async def put_credential(
         self, tenant_id: str, upstream: str, *, bearer: str | None = None, header: str | None = None
     ) -> None:
         """Store a tenant's credential for an upstream; the next request uses it. It cannot be read back."""
         credential = build(Upstream, {"bearer": bearer, "header": header})
-        await self._transport.put(_credential(tenant_id, upstream), credential.body())
+        await self._transport.acting_for_nobody().put(_credential(tenant_id, upstream), credential.body())
 
     async def delete_credential(self, tenant_id: str, upstream: str) -> None:
         """Remove a tenant's credential for an upstream."""
-        await self._transport.delete(_credential(tenant_id, upstream))
+        await self._transport.acting_for_nobody().delete(_credential(tenant_id, upstream))
 
     async def create_key(
         self, name: str, *, tenant_id: str | None = None, idempotency_key: str | None = None
@@ -65,7 +66,7 @@ class AdministrationCalls:
 
         A `since` without a time zone is taken as local time.
         """
-        params = {"since": None if since is None else since.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+        params = {"since": None if since is None else rfc3339(since)}
         return paginate(self._transport, "/v1/security-events", SecurityEvent, params=params, limit=limit)
 
 

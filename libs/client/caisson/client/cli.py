@@ -1,5 +1,6 @@
 """The `caisson` command: declarations only; what a command needs is imported when it runs."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -14,7 +15,7 @@ _HELP = (
     "./.caisson/client.json, which `caisson up` writes. A platform key acts for --tenant and --user, else for "
     "$CAISSON_TENANT and $CAISSON_USER, else for tenant 'default' and user 'cli'."
 )
-_EXIT_CODES = (
+EXIT_CODES = (
     ("0", "succeeded"),
     ("n", "the command exited with n"),
     ("128+s", "ended by signal s"),
@@ -27,7 +28,7 @@ _EXIT_CODES = (
     ("1", "the gateway refused or cannot be reached"),
     ("2", "wrong usage"),
 )
-EPILOG = "Exit codes of exec and run: " + " · ".join(f"[bold]{code}[/] {told}" for code, told in _EXIT_CODES)
+EPILOG = "Exit codes of exec and run: " + " · ".join(f"[bold]{code}[/] {told}" for code, told in EXIT_CODES)
 
 app = typer.Typer(
     cls=PluggableGroup,
@@ -68,4 +69,6 @@ def version(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """Run the command line."""
+    # httpx imports its own command line (click, pygments, rich) where it can: two thirds of its time to load
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes it do without, as by default
     app(prog_name="caisson")

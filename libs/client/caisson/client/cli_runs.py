@@ -37,7 +37,8 @@ def execute(
         typer.Option(
             "--upstream",
             metavar="NAME=SOURCE",
-            help="Bearer token for an upstream, from env:VARIABLE or @FILE; may be repeated.",
+            help="The user's token for an upstream, from env:VARIABLE or @FILE (header:… if it is no bearer token); "
+            "may be repeated.",
         ),
     ] = None,
     tenant: Tenant = None,

@@ -9,11 +9,12 @@ from typing import Self
 import httpx
 
 from caisson.client.administration import AdministrationCalls
+from caisson.client.calls import BearerAuth, Identity
 from caisson.client.files import FileCalls
 from caisson.client.retrying import Retries
 from caisson.client.runs import RunCalls
 from caisson.client.sessions import SessionCalls
-from caisson.client.transport import BearerAuth, Identity, Transport
+from caisson.client.transport import Transport
 
 _DEFAULT_RETRIES = Retries()
 

@@ -6,10 +6,12 @@ from urllib.parse import quote
 
 import httpx
 
+from caisson.client.answers import unreachable
+from caisson.client.calls import Call, refused, run_path, segment
 from caisson.client.errors import ApiError
 from caisson.client.models import StoredFile
 from caisson.client.pages import parse
-from caisson.client.transport import Call, Transport, refused, run_path, segment, unreachable
+from caisson.client.transport import Transport
 
 StreamName = Literal["stdout", "stderr"]
 _PARTIAL_CONTENT = 206

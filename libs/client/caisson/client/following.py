@@ -10,6 +10,8 @@ from contextlib import aclosing
 
 import httpx
 
+from caisson.client.answers import read_json, unreachable
+from caisson.client.calls import Call
 from caisson.client.errors import (
     ApiError,
     CaissonError,
@@ -21,7 +23,7 @@ from caisson.client.errors import (
 from caisson.client.models import FINISHED_RUN, RunEvent
 from caisson.client.retrying import back_off_s
 from caisson.client.sse import EventTooLarge, Parser, ServerEvent
-from caisson.client.transport import Call, Transport, read_json, unreachable
+from caisson.client.transport import Transport
 
 COMMENT_INTERVAL_S = 15.0
 SILENCE_LIMIT_S = COMMENT_INTERVAL_S + 5.0

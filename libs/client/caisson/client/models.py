@@ -10,11 +10,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr
 
 
-def _rfc3339(value: datetime) -> str:
+def rfc3339(value: datetime) -> str:
+    """Return a time in UTC with milliseconds; one without a time zone is local time."""
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Time = Annotated[datetime, PlainSerializer(_rfc3339, return_type=str, when_used="json")]
+Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str, when_used="json")]
 
 
 class RunStatus(StrEnum):
@@ -46,7 +47,7 @@ FINISHED_STEP = frozenset({StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.C
 class Answer(BaseModel):
     """A frozen answer that keeps the fields it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class Outcome(Answer):
@@ -162,6 +163,7 @@ class SecurityEvent(Answer):
     guard: str | None = None
     reason: str | None = None
     snippet: str | None = None
+    detail: dict[str, Any] = {}
     occurred_at: Time | None = None
 
 

@@ -15,7 +15,9 @@ RequestT = TypeVar("RequestT", bound="Request")
 class Request(BaseModel):
     """A frozen request; unknown fields are refused, fields not given are not sent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True, defer_build=True
+    )
 
     def body(self) -> dict[str, Any]:
         """Return the JSON body."""

@@ -74,7 +74,7 @@ def decide(
             pass
         case Lost() if repeatable:
             pass
-        case Refused(status=409, retry_after_s=float(wait_s)) if keyed:
+        case Refused(status=409, retry_after_s=wait_s) if keyed and wait_s is not None:
             delay_s, limit_s = wait_s, retries.in_progress_s
         case Refused(status=status, retry_after_s=wait_s) if repeatable and status in _TRANSIENT:
             delay_s = max(delay_s, wait_s or 0.0)

@@ -5,12 +5,13 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
+from caisson.client.calls import READ_TIMEOUT_S, run_path
 from caisson.client.errors import WaitTimedOut
 from caisson.client.following import Follower
 from caisson.client.models import ExecResult, Run, RunEvent, Step
 from caisson.client.pages import paginate, parse
 from caisson.client.requests import Bash, ExecRequest, Limits, RunRequest, StepSpec, Upstream, build
-from caisson.client.transport import READ_TIMEOUT_S, Transport, run_path
+from caisson.client.transport import Transport
 
 LONG_POLL_S = 30.0
 _MAX_WAIT_S = 60.0

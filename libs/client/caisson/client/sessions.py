@@ -3,9 +3,10 @@
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from caisson.client.calls import segment
 from caisson.client.models import Session
 from caisson.client.pages import paginate, parse
-from caisson.client.transport import Transport, segment
+from caisson.client.transport import Transport
 
 
 class SessionCalls:

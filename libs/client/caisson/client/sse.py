@@ -12,7 +12,7 @@ _MAX_RETRY_DIGITS = 9
 
 
 class EventTooLarge(ValueError):
-    """One event exceeds MAX_EVENT_CHARS."""
+    """One event exceeds the parser's limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,9 @@ class ServerEvent:
 class Parser:
     """The state of one connection. `last_event_id` is what a reconnect sends; empty means nothing."""
 
-    def __init__(self, last_event_id: str = "") -> None:
+    def __init__(self, last_event_id: str = "", *, max_event_chars: int = MAX_EVENT_CHARS) -> None:
         self.last_event_id = last_event_id
+        self._max_event_chars = max_event_chars
         self.retry_ms: int | None = None
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         self._rest = ""
@@ -49,6 +50,8 @@ class Parser:
             event = self._take_line(line)
             if event is not None:
                 events.append(event)
+        if self._size + len(self._rest) > self._max_event_chars:
+            raise EventTooLarge(f"an event has more than {self._max_event_chars} characters")
         return events
 
     def _reset_block(self) -> None:
@@ -67,8 +70,6 @@ class Parser:
         if text.endswith("\r"):
             self._after_cr = True
         *lines, self._rest = (self._rest + text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        if self._size + len(self._rest) > MAX_EVENT_CHARS:
-            raise EventTooLarge(f"an event has more than {MAX_EVENT_CHARS} characters")
         return lines
 
     def _take_line(self, line: str) -> ServerEvent | None:

@@ -1,88 +1,23 @@
-"""One call of the API: who calls and for whom, a key for every POST, the retries, and typed errors.
+"""Sending calls: a key for every POST, the retries, and typed errors.
 
-Invariant: the API key is in no repr, no log and no error, and goes to no other origin (redirects are refused).
+Invariant: the API key goes to no other origin (redirects are refused), and no retry does a thing twice.
 """
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 
-from caisson.client.errors import (
-    ApiError,
-    CaissonError,
-    FieldError,
-    InvalidInput,
-    ProtocolViolation,
-    TenantRequired,
-    Unreachable,
-    UserRequired,
-    from_problem,
-)
+from caisson.client.answers import classify, error_of, read_json, unreachable
+from caisson.client.calls import MAX_KEY_CHARS, READ_TIMEOUT_S, Call, Identity, refused
+from caisson.client.errors import ApiError, CaissonError, ProtocolViolation, TenantRequired, UserRequired
 from caisson.client.retrying import GiveUp, Lost, NotSent, Refused, Retries, RetryAfter, decide
 
-READ_TIMEOUT_S = 30.0
-MAX_KEY_CHARS = 255
 _CONNECT_TIMEOUT_S = 10.0
 _CONFLICT = 409
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """For whom a platform key calls."""
-
-    tenant: str | None = None
-    user: str | None = None
-
-    def __post_init__(self) -> None:
-        for field, value in (("Caisson-Tenant", self.tenant), ("Caisson-User", self.user)):
-            if value is not None and not (value and value.isprintable()):
-                raise refused(field, "must be printable and not empty")
-
-    def headers(self) -> dict[bytes, bytes]:
-        """Return the identity headers, in UTF-8: ids may be of any script."""
-        named = ((b"caisson-tenant", self.tenant), (b"caisson-user", self.user))
-        return {name: value.encode() for name, value in named if value is not None}
-
-
-class BearerAuth(httpx.Auth):
-    """Adds the API key to each request; shows it nowhere."""
-
-    def __init__(self, api_key: str) -> None:
-        if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-            raise ValueError("the API key must be printable ASCII without spaces")
-        self._header = f"Bearer {api_key}"
-
-    def __repr__(self) -> str:
-        return "BearerAuth(***)"
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Set the header."""
-        request.headers["Authorization"] = self._header
-        yield request
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One request, before it is given an identity. `key` is its Idempotency-Key."""
-
-    method: str
-    path: str
-    body: Mapping[str, Any] | None = None
-    content: bytes | None = None
-    params: Mapping[str, str] | None = None
-    headers: Mapping[str, str] | None = None
-    key: str | None = None
-    read_timeout_s: float = READ_TIMEOUT_S
 
 
 class Transport:
@@ -99,6 +34,10 @@ class Transport:
     def acting_for(self, identity: Identity) -> "Transport":
         """Return a view that calls for another tenant and user."""
         return Transport(self.http, identity=identity, retries=self.retries, fallback=self.fallback)
+
+    def acting_for_nobody(self) -> "Transport":
+        """Return a view for calls whose path names the tenant they are about."""
+        return Transport(self.http, identity=Identity(), retries=self.retries)
 
     async def post(
         self, path: str, body: Mapping[str, Any], *, key: str | None = None, read_timeout_s: float = READ_TIMEOUT_S
@@ -183,13 +122,13 @@ class Transport:
             await response.aclose()
 
     async def _respond(self, call: Call) -> httpx.Response:
+        content, described = call.payload()
         request = self.http.build_request(
             call.method,
             call.path,
-            json=call.body,
-            content=call.content,
+            content=content,
             params=call.params,
-            headers=self._headers(call),
+            headers=self._headers(call, described),
             timeout=httpx.Timeout(_CONNECT_TIMEOUT_S, read=call.read_timeout_s),
         )
         response = await self.http.send(request, stream=True)
@@ -206,8 +145,8 @@ class Transport:
             return await self._respond(call)
         raise error
 
-    def _headers(self, call: Call) -> httpx.Headers:
-        headers = httpx.Headers(dict(call.headers or {}))
+    def _headers(self, call: Call, described: Mapping[str, str]) -> httpx.Headers:
+        headers = httpx.Headers({**described, **(call.headers or {})})
         headers.update(httpx.Headers(self.identity.headers()))
         if call.key is not None:
             if not (0 < len(call.key) <= MAX_KEY_CHARS and call.key.isascii() and call.key.isprintable()):
@@ -235,66 +174,3 @@ class Streak:
     def elapsed_s(self) -> float:
         """Return the time since the streak's first failure."""
         return asyncio.get_running_loop().time() - self._began
-
-
-def refused(field: str, message: str) -> InvalidInput:
-    """Build the error for a value that cannot be sent."""
-    return InvalidInput(f"{field}: {message}", errors=(FieldError(field=field, message=message),))
-
-
-def segment(value: str, *, field: str) -> str:
-    """Return an id as exactly one segment of a path."""
-    if value in {"", ".", ".."}:
-        raise refused(field, "is not an id")
-    return quote(value, safe="")
-
-
-def run_path(run_id: str) -> str:
-    """Return the path of a run."""
-    return f"/v1/runs/{segment(run_id, field='run_id')}"
-
-
-def classify(error: httpx.RequestError) -> NotSent | Lost:
-    """Tell whether the gateway can have seen the request."""
-    return NotSent() if isinstance(error, _NOT_SENT) else Lost()
-
-
-def unreachable(error: httpx.RequestError, call: Call) -> Unreachable:
-    """Describe a failed connection; an `idempotency_key` in it makes another try safe."""
-    cause = str(error) or type(error).__name__
-    return Unreachable(f"no answer from the gateway to {call.method} {call.path}: {cause}", idempotency_key=call.key)
-
-
-def error_of(response: httpx.Response) -> ApiError:
-    """Build the typed error of a refused request."""
-    try:
-        problem = json.loads(response.content)
-    except ValueError:
-        problem = None
-    wait_s = read_retry_after(response.headers.get("Retry-After"))
-    return from_problem(response.status_code, problem, reason=response.reason_phrase, retry_after_s=wait_s)
-
-
-def read_retry_after(value: str | None) -> float | None:
-    """Read a Retry-After header: seconds, or a date."""
-    if value is None:
-        return None
-    if value.isascii() and value.isdigit():
-        return float(value[:6])
-    try:
-        at = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (at.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-
-
-def read_json(response: httpx.Response) -> Any:
-    """Return the JSON of a successful answer.
-
-    Raises:
-        ProtocolViolation: it is not JSON.
-    """
-    try:
-        return json.loads(response.content)
-    except ValueError as error:
-        raise ProtocolViolation(f"{response.request.url} does not answer with JSON") from error

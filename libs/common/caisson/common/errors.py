@@ -7,6 +7,7 @@ CaissonError
 ├── NotFound              not_found
 ├── Conflict              conflict
 │   ├── LeaseLost         lease_lost
+│   │   └── LateResult    late_result
 │   └── RunFinished       run_finished
 ├── Denied                denied
 │   └── TenantMismatch    tenant_mismatch

@@ -13,14 +13,15 @@ from starlette.routing import Route
 from caisson.common.errors import CaissonError, Unavailable
 
 Check = Callable[[], Awaitable[None]]
-_CHECK_TIMEOUT_S = 3.0
+CHECK_TIMEOUT_S = 3.0
 
 
 class Health:
     """The named checks of one service: each returns when all is well and raises a typed error otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, check_timeout_s: float = CHECK_TIMEOUT_S) -> None:
         self._checks: dict[str, Check] = {}
+        self._check_timeout_s = check_timeout_s
 
     def add(self, name: str, check: Check) -> None:
         """Register a readiness check."""
@@ -34,11 +35,11 @@ class Health:
 
     async def _reason(self, name: str) -> str | None:
         try:
-            await asyncio.wait_for(self._checks[name](), _CHECK_TIMEOUT_S)
+            await asyncio.wait_for(self._checks[name](), self._check_timeout_s)
         except CaissonError as error:
             return error.detail
         except TimeoutError:
-            return f"no answer in {_CHECK_TIMEOUT_S} s"
+            return f"no answer in {self._check_timeout_s} s"
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return None
@@ -71,19 +72,20 @@ class Health:
 class Progress:
     """A loop's proof of life: it must `tick` at least every `limit_s` seconds."""
 
-    def __init__(self, name: str, *, limit_s: float) -> None:
+    def __init__(self, name: str, *, limit_s: float, clock: Callable[[], float] = monotonic) -> None:
         self._name = name
         self._limit_s = limit_s
+        self._clock = clock
         self._last: float | None = None
 
     def tick(self) -> None:
         """Say that the loop has come round."""
-        self._last = monotonic()
+        self._last = self._clock()
 
     async def check(self) -> None:
         """Raise Unavailable when the loop has not come round in time, or never started."""
         if self._last is None:
             raise Unavailable(f"{self._name} has not started")
-        silent_s = monotonic() - self._last
+        silent_s = self._clock() - self._last
         if silent_s > self._limit_s:
             raise Unavailable(f"{self._name} has been silent for {silent_s:.1f} s (limit {self._limit_s} s)")

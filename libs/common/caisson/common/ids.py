@@ -93,6 +93,6 @@ def decode_token(token: str) -> str:
         value = raw.decode()
     except ValueError as error:
         raise InvalidId(f"not a subject token: {token!r}", field="subject") from error
-    if encode_token(value) != token:
+    if not token or encode_token(value) != token:
         raise InvalidId(f"not a canonical subject token: {token!r}", field="subject")
     return value

@@ -26,6 +26,10 @@ class Part(Protocol):
     def process(self) -> Process | None:
         """The process, once started."""
 
+    @property
+    def obstacle(self) -> str:
+        """What stands in the way of its being ready, in its own words."""
+
     async def start(self) -> None:
         """Start and become ready."""
 
@@ -70,7 +74,7 @@ class Keeper:
             async with asyncio.timeout(within_s):
                 await self.part.start()
         except TimeoutError:
-            raise StackError(f"{self.name} was not ready within {within_s} s") from None
+            raise StackError(f"{self.name} was not ready within {within_s} s: {self.part.obstacle}") from None
         self._ready.set()
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
 

@@ -42,6 +42,11 @@ class EmbeddedNats:
         """The running server."""
         return self._process
 
+    @property
+    def obstacle(self) -> str:
+        """The end of the server's log."""
+        return tail(self._log)
+
     async def start(self) -> None:
         """Start the server and wait until it answers.
 
@@ -101,7 +106,7 @@ class EmbeddedNats:
                     return
             await asyncio.sleep(0.02)
         await self.stop()
-        raise StackError(f"NATS does not start:\n{tail(self._log)}")
+        raise StackError(f"NATS does not start:\n{self.obstacle}")
 
 
 async def _greets(port: int) -> bool:

@@ -57,6 +57,11 @@ class EmbeddedPostgres:
         """The postmaster, once started."""
         return self._process
 
+    @property
+    def obstacle(self) -> str:
+        """The end of the server's log."""
+        return tail(self._log)
+
     async def start(self) -> None:
         """Create the cluster if the folder has none, start the server and wait until it answers.
 
@@ -138,7 +143,7 @@ class EmbeddedPostgres:
                 await connection.close()
                 return
         await self.stop()
-        raise StackError(f"PostgreSQL does not start:\n{tail(self._log)}")
+        raise StackError(f"PostgreSQL does not start:\n{self.obstacle}")
 
     async def _create_database(self) -> None:
         connection = await asyncpg.connect(self._url(_SUPERUSER, "postgres"))

@@ -35,11 +35,17 @@ class ServiceProcess:
         self._log = log
         self._stop_within_s = stop_within_s
         self._process: Process | None = None
+        self._answer = ""
 
     @property
     def process(self) -> Process | None:
         """The process, once started."""
         return self._process
+
+    @property
+    def obstacle(self) -> str:
+        """What `/readyz` said last, and the end of the log."""
+        return f"{self._answer}\n{tail(self._log)}"
 
     async def start(self) -> None:
         """Start the process and wait until `/readyz` says yes, however long that takes.
@@ -64,6 +70,9 @@ class ServiceProcess:
     async def _is_ready(self, client: httpx.AsyncClient) -> bool:
         self.addresses = json.loads(self._ports_file.read_text())
         try:
-            return (await client.get(f"{self.addresses['admin']}/readyz")).is_success
-        except httpx.HTTPError:
+            answer = await client.get(f"{self.addresses['admin']}/readyz")
+        except httpx.HTTPError as error:
+            self._answer = repr(error)
             return False
+        self._answer = answer.text
+        return answer.is_success

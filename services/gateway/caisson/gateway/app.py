@@ -28,6 +28,7 @@ from caisson.gateway.api import events, execs, keys, problems, runs, security, s
 from caisson.gateway.api.bodies import Edge
 from caisson.gateway.api.callers import Callers
 from caisson.gateway.api.cancels import Cancels
+from caisson.gateway.api.documents import documented_api
 from caisson.gateway.api.idempotent import Idempotency
 from caisson.gateway.api.submissions import Submissions
 from caisson.gateway.api.waiting import Waiting
@@ -142,9 +143,7 @@ class Gateway:
 
 
 def _bare_application(health: Health) -> FastAPI:
-    application = FastAPI(
-        title="Caisson", version=version("caisson-gateway"), description="The execution plane's HTTP API, version 1."
-    )
+    application = documented_api(version=version("caisson-gateway"))
     application.router.routes.extend(health.routes())
     application.add_exception_handler(CaissonError, problems.on_caisson_error)
     application.add_exception_handler(RequestValidationError, problems.on_validation_error)

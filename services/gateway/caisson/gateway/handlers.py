@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -51,7 +51,11 @@ class LedgerHandlers:
         bus.serve(subjects.LEDGER_RECORD_SECURITY, RecordSecurity, self.record_security)
 
     async def claim(self, claim: Claim) -> Grants:
-        """Grant up to `slots` runs, the last `reserve` of them only to tenants without a live lease."""
+        """Grant up to `slots` runs, the last `reserve` of them only to tenants without a live lease.
+
+        Raises:
+            Unavailable: the first grant's context was not confirmed. After a later one, what was granted is returned.
+        """
         grants: list[Grant] = []
         newcomers = False
         while len(grants) < claim.slots:
@@ -59,7 +63,12 @@ class LedgerHandlers:
             granted = await self._leases.grant_next(claim, newcomers=newcomers)
             if granted is None:
                 break
-            await self._announce(granted, claim.worker_id)
+            try:
+                await self._announce(granted, claim.worker_id)
+            except Unavailable:
+                if grants:
+                    break
+                raise
             grants.append(granted.grant)
             if not granted.more_queued:
                 break
@@ -71,7 +80,8 @@ class LedgerHandlers:
             await self._contexts.put(granted.context)
         except Unavailable:
             grant = granted.grant
-            await self._leases.release(Holding(worker_id=worker_id, run_id=grant.run_id, fence=grant.fence))
+            with suppress(LeaseLost):
+                await self._leases.release(Holding(worker_id=worker_id, run_id=grant.run_id, fence=grant.fence))
             raise
 
     async def renew(self, renewal: Renew) -> Renewed:

@@ -94,8 +94,8 @@ class Reconciler:
         """Reconcile for ever."""
         while True:
             try:
-                for request_id in await self._leases.recover_interrupted():
-                    await self._contexts.revoke(request_id)
+                while ended := await self._leases.recover_interrupted():
+                    await asyncio.gather(*map(self._contexts.revoke, ended))
                 age = await self._outbox.age()
                 UNSENT_EVENTS.set(age.unsent)
                 OLDEST_UNSENT_SECONDS.set(age.oldest_s)

@@ -120,7 +120,7 @@ ORDER BY r.run_id DESC LIMIT :limit;
 -- name: get_events
 SELECT e.seq, e.type, e.data, e.step_id, e.occurred_at
 FROM ledger.events e
-WHERE e.run_id = :run AND e.seq > :after ORDER BY e.seq LIMIT 500;
+WHERE e.run_id = :run AND e.seq > :after ORDER BY e.seq LIMIT :limit;
 
 -- name: request_cancel^
 -- A queued run ends here; a running one is marked, and its worker told. Repeating it changes nothing.
@@ -178,13 +178,14 @@ LIMIT 1
 FOR NO KEY UPDATE OF t;
 
 -- name: grant_run^
--- The tenant's oldest queued run becomes this worker's, if its concurrency still allows.
+-- The tenant's oldest queued run becomes this worker's, if its concurrency (for newcomers: having none) still allows.
 WITH picked AS (
     SELECT r.run_id FROM ledger.runs r
     WHERE r.tenant_id = :tenant AND r.status = 'queued'
       AND (SELECT count(*) FROM ledger.runs l
            WHERE l.tenant_id = :tenant AND l.status = 'running' AND l.lease_expires_at > now())
-        < (SELECT max_concurrency FROM ledger.tenants WHERE tenant_id = :tenant)
+        < (SELECT CASE WHEN :newcomers::boolean THEN 1 ELSE max_concurrency END
+           FROM ledger.tenants WHERE tenant_id = :tenant)
     ORDER BY r.run_id LIMIT 1
     FOR UPDATE SKIP LOCKED
 ), granted AS (
@@ -266,7 +267,7 @@ WITH held AS (
             WHEN r.cancel_requested_at IS NOT NULL THEN 'cancelled'
             WHEN :error::jsonb IS NOT NULL OR EXISTS (
                 SELECT 1 FROM ledger.steps s
-                WHERE s.run_id = r.run_id AND s.step_id <> :step AND s.status IN ('failed', 'unknown'))
+                WHERE s.run_id = r.run_id AND s.step_id <> :step AND s.status <> 'succeeded')
             THEN 'failed' ELSE 'succeeded' END,
         error = CASE WHEN NOT :finish_run THEN r.error
             WHEN r.cancel_requested_at IS NOT NULL
@@ -277,7 +278,7 @@ WITH held AS (
             ELSE (SELECT jsonb_build_object('code', 'step_failed', 'detail',
                          format('step %s did not succeed', s.index), 'step_id', s.step_id)
                   FROM ledger.steps s
-                  WHERE s.run_id = r.run_id AND s.step_id <> :step AND s.status IN ('failed', 'unknown')
+                  WHERE s.run_id = r.run_id AND s.step_id <> :step AND s.status <> 'succeeded'
                   ORDER BY s.index LIMIT 1) END,
         lease_owner = CASE WHEN :finish_run THEN NULL ELSE r.lease_owner END,
         lease_expires_at = CASE WHEN :finish_run THEN NULL ELSE r.lease_expires_at END,
@@ -304,7 +305,9 @@ WITH held AS (
     INSERT INTO ledger.events (run_id, seq, type, step_id, data)
     SELECT held.run_id,
            held.next_seq - CASE WHEN :finish_run THEN 1 ELSE 0 END - cardinality(:types::text[]) + told.place - 1,
-           told.type, told.step_id, told.data
+           told.type, told.step_id, told.data || CASE WHEN told.type LIKE 'step.%'
+               THEN jsonb_build_object('index', (SELECT s.index FROM ledger.steps s WHERE s.step_id = told.step_id))
+               ELSE '{}' END
     FROM held, unnest(:types::text[], :step_ids::text[], :datas::jsonb[])
         WITH ORDINALITY AS told (type, step_id, data, place)
     UNION ALL
@@ -344,7 +347,7 @@ WITH held AS (
     RETURNING r.run_id, r.request_id, r.status, r.error, r.next_seq, r.cancel_reason
 ), ended AS (
     UPDATE ledger.steps s
-    SET status = CASE WHEN s.status = 'running' THEN 'unknown' ELSE 'cancelled' END,
+    SET status = CASE WHEN s.status = 'running' THEN 'unknown' ELSE 'cancelled' END, fence = 0,
         outcome = CASE WHEN s.status = 'running'
             THEN jsonb_build_object('kind', 'lost', 'reason', 'the run ended without its result')
             ELSE jsonb_build_object('kind', 'cancelled', 'reason', 'the run ended before it') END
@@ -375,12 +378,14 @@ WHERE run_id = :run AND fence = :fence AND lease_owner = :worker AND status = 'r
 FOR UPDATE;
 
 -- name: lock_expired_runs
--- Runs whose worker is gone, whose time is over, or whose cancel was not confirmed in time.
+-- Runs whose worker is gone, whose time is over (also while they wait for another worker), or whose cancel was not
+-- confirmed in time.
 SELECT run_id FROM ledger.runs
-WHERE status = 'running'
-  AND (lease_expires_at <= now()
-       OR deadline_at <= now() - make_interval(secs => :grace_s)
-       OR cancel_requested_at <= now() - make_interval(secs => :grace_s))
+WHERE (status = 'running'
+       AND (lease_expires_at <= now()
+            OR deadline_at <= now() - make_interval(secs => :grace_s)
+            OR cancel_requested_at <= now() - make_interval(secs => :grace_s)))
+   OR (status = 'queued' AND deadline_at <= now())
 ORDER BY lease_expires_at LIMIT :limit
 FOR UPDATE SKIP LOCKED;
 
@@ -393,7 +398,8 @@ WHERE run_id = :run AND status = 'running' AND cancel_requested_at IS NOT NULL F
 SELECT r.run_id, r.tenant_id, r.user_id, r.session_id, r.attempt, t.max_attempts, r.request_id, r.timeout_s,
        r.cancel_requested_at IS NOT NULL AS cancelling, r.cancel_reason,
        r.deadline_at <= now() AS overdue, r.lease_owner, r.plan ->> 'on_lost' AS on_lost,
-       (SELECT s.step_id FROM ledger.steps s WHERE s.run_id = r.run_id AND s.status = 'running') AS running_step,
+       EXISTS (SELECT 1 FROM ledger.steps s
+               WHERE s.run_id = r.run_id AND s.status = 'running') AS step_running,
        EXISTS (SELECT 1 FROM ledger.steps s
                WHERE s.run_id = r.run_id AND s.status IN ('succeeded', 'failed')) AS has_results
 FROM ledger.runs r JOIN ledger.tenants t USING (tenant_id) WHERE r.run_id = :run;
@@ -406,7 +412,7 @@ WITH requeued AS (
     WHERE r.run_id = :run
     RETURNING r.run_id, r.attempt, r.next_seq
 ), steps AS (
-    UPDATE ledger.steps s SET status = 'pending', started_at = NULL
+    UPDATE ledger.steps s SET status = 'pending', started_at = NULL, fence = 0
     FROM requeued WHERE s.run_id = requeued.run_id AND s.status = 'running'
 )
 INSERT INTO ledger.events (run_id, seq, type, data)
@@ -415,7 +421,8 @@ SELECT run_id, next_seq - 1, 'run.requeued', jsonb_build_object(
 FROM requeued;
 
 -- name: end_run!
--- A run ends without its worker: the running step's outcome is as given, the pending ones are cancelled.
+-- A run ends without its worker: the running step's outcome is as given, the pending ones are cancelled. Fence 0
+-- on a step says that no worker reported its end.
 WITH ended AS (
     UPDATE ledger.runs r
     SET status = :status, error = :error, version = version + 1, next_seq = next_seq + 1,
@@ -424,7 +431,7 @@ WITH ended AS (
     RETURNING r.run_id, r.status, r.error, r.next_seq
 ), steps AS (
     UPDATE ledger.steps s
-    SET status = CASE WHEN s.status = 'running' THEN :step_status ELSE 'cancelled' END,
+    SET status = CASE WHEN s.status = 'running' THEN :step_status ELSE 'cancelled' END, fence = 0,
         outcome = CASE WHEN s.status = 'running' THEN :step_outcome
             ELSE jsonb_build_object('kind', 'cancelled', 'reason', 'the run ended before it') END,
         finished_at = CASE WHEN s.status = 'running' THEN now() ELSE s.finished_at END
@@ -441,7 +448,8 @@ WITH about AS (
     INSERT INTO ledger.security_events
         (event_id, tenant_id, user_id, session_id, run_id, step_id, kind, guard, reason, snippet, detail)
     SELECT :event_id, tenant_id, user_id, session_id, run_id,
-           (SELECT s.step_id FROM ledger.steps s WHERE s.run_id = about.run_id AND s.status = 'running'),
+           (SELECT s.step_id FROM ledger.steps s
+            WHERE s.run_id = about.run_id AND s.status = 'running' ORDER BY s.index LIMIT 1),
            :kind, :guard, :reason, :snippet, :detail
     FROM about
     ON CONFLICT (event_id) DO NOTHING

@@ -118,7 +118,7 @@ async def security_events(desk: Desk, *, since: datetime | None, limit: int) -> 
     """List what was blocked, newest first."""
     await desk.listing(
         desk.client.security_events(since=since, limit=limit),
-        ("TIME", "KIND", "TENANT", "RUN", "GUARD", "REASON", "SNIPPET"),
+        ("TIME", "KIND", "TENANT", "RUN", "GUARD", "REASON", "WHAT"),
         lambda event: (
             time_text(event.occurred_at),
             Text(event.kind, "red"),
@@ -126,7 +126,7 @@ async def security_events(desk: Desk, *, since: datetime | None, limit: int) -> 
             event.run_id or "",
             event.guard or "",
             foreign(event.reason or ""),
-            foreign(event.snippet or "", "dim"),
+            foreign(event.snippet or ", ".join(f"{name} {value}" for name, value in event.detail.items()), "dim"),
         ),
     )
     return 0

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from caisson.client import exit_codes
+from caisson.client.calls import Identity
 from caisson.client.client import Client
 from caisson.client.commands.terminal import Terminal
 from caisson.client.commands.wording import error_block, error_document
@@ -17,9 +18,8 @@ from caisson.client.configuration import DEFAULT_TENANT, DEFAULT_USER, Connectio
 from caisson.client.errors import CaissonError
 from caisson.client.models import Answer
 from caisson.client.retrying import Retries
-from caisson.client.transport import Identity
 
-_RETRIES = Retries(give_up_after_s=5.0)
+_RETRIES = Retries(give_up_after_s=3.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,9 @@ class Desk:
             async for item in items:
                 self.document(item)
             return
-        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for place, column in enumerate(columns):
+            table.add_column(column, no_wrap=place == 0, overflow="fold")
         async for item in items:
             table.add_row(*row(item))
         self.terminal.out.print(table if table.row_count else "none")

@@ -10,7 +10,7 @@ from caisson.client.commands.terminal import foreign
 from caisson.client.doctor.examination import Examination
 from caisson.client.doctor.judging import Finding
 
-_WIDTH = 34
+_WIDTH = 30
 
 
 async def examine(desk: Desk, *, proxy_url: str | None) -> int:

@@ -38,6 +38,8 @@ class Narration:
 
     def __post_init__(self) -> None:
         self._playbacks: dict[tuple[str, str], Playback] = defaultdict(Playback)
+        self._started: set[str] = set()
+        self._announced: set[str] = set()
         self._written: set[str] = set()
         self._places = {step.id: step.index for step in self.run.steps}
 
@@ -68,31 +70,44 @@ class Narration:
                 self._note("↻", "yellow", "the worker was lost; the run is queued again")
             case "run.waiting":
                 self._note("…", "yellow", "waiting")
+            case "security.command_blocked":
+                pass  # the step's outcome says the same
             case kind if kind.startswith("security."):
-                self._note("⚑", "red", f"{kind.removeprefix('security.')}: {event.data.get('reason', '')}")
+                self._note("⚑", "red", f"{kind.removeprefix('security.')}: {_what_was_blocked(event)}")
 
     def _start(self, step_id: str) -> None:
-        again = any(self._playbacks.pop((step_id, name), None) is not None for name in _STREAMS)
-        if again and self.quiet:
+        if step_id in self._started:
+            for name in _STREAMS:
+                self._playbacks.pop((step_id, name), None)
             self._note("↻", "yellow", "the step runs again from its start")
-        if not self.quiet:
-            index = self._places.get(step_id, 0)
-            title = self.titles[index] if index < len(self.titles) else step_id
-            first_line, _, more = title.strip().partition("\n")
-            head = Text.assemble(("▶", "cyan"), (f" {index + 1}/{len(self._places) or '?'} ", "bold"))
-            self.terminal.note(head + foreign(first_line + (" …" if more else ""), "dim"))
+            self._announced.discard(step_id)
+        self._started.add(step_id)
+        self._announce(step_id)
+
+    def _announce(self, step_id: str) -> None:
+        """Write a step's header, once: its output may come before the news of its start."""
+        if self.quiet or step_id in self._announced:
+            return
+        self._announced.add(step_id)
+        index = self._places.get(step_id, 0)
+        title = self.titles[index] if index < len(self.titles) else step_id
+        first_line, _, more = title.strip().partition("\n")
+        head = Text.assemble(("▶", "cyan"), (f" {index + 1}/{len(self._places) or '?'} ", "bold"))
+        self.terminal.note(head + foreign(first_line + (" …" if more else ""), "dim"))
 
     def _show(self, step_id: str, event: RunEvent) -> None:
         name, offset, text = (event.data.get(key) for key in ("stream", "offset", "text"))
         if step_id not in self._written and name in _STREAMS and isinstance(offset, int) and isinstance(text, str):
+            self._announce(step_id)
             self.terminal.write(name, self._playbacks[step_id, name].take(offset, text))
 
     async def _finish_from(self, event: RunEvent, step_id: str) -> None:
-        told = parse(Step, {"status": StepStatus.UNKNOWN} | event.data | {"id": step_id})
-        if any(self._is_incomplete(told, name) for name in _STREAMS):
+        steps = [parse(Step, {"status": StepStatus.UNKNOWN} | event.data | {"id": step_id})]
+        if any(self._is_incomplete(steps[0], name) for name in _STREAMS):
             run = await self.client.get_run(self.run.id)
-            told = next(step for step in run.steps if step.id == step_id)
-        await self._finish(told)
+            steps = [step for step in run.steps if step.id == step_id]
+        for step in steps:
+            await self._finish(step)
 
     def _is_incomplete(self, step: Step, name: StreamName) -> bool:
         output = getattr(step, name)
@@ -100,6 +115,7 @@ class Narration:
 
     async def _finish(self, step: Step) -> None:
         self._written.add(step.id)
+        self._announce(step.id)
         for name in _STREAMS:
             output = getattr(step, name)
             if isinstance(output, Output):
@@ -139,3 +155,9 @@ class Narration:
 
 def _is_plain_exit(outcome: Outcome | None) -> bool:
     return outcome is not None and outcome.kind == "exited"
+
+
+def _what_was_blocked(event: RunEvent) -> str:
+    reason, detail = event.data.get("reason", ""), event.data.get("detail")
+    destination = detail.get("destination") if isinstance(detail, dict) else None
+    return f"{destination}: {reason}" if destination else str(reason)

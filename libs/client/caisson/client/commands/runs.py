@@ -72,8 +72,8 @@ async def _carry_out(desk: Desk, body: Mapping[str, Any], *, quiet: bool, titles
             interrupted.set()
             await canceller
             raise
-        except asyncio.CancelledError:
-            desk.terminal.note(f"left; see: caisson events {run.id}")
+        except (CaissonError, asyncio.CancelledError):
+            desk.terminal.note(f"left, and the run may go on; see: caisson events {run.id}")
             raise
         finally:
             canceller.cancel()

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 _KEPT = "\n\t"
+_UNCUT = 100_000
 _SYMBOLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in _KEPT} | {0x7F: 0x2421}
 _CONTROLS = _SYMBOLS | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 
@@ -25,14 +26,20 @@ def foreign(text: str, style: str = "") -> Text:
     return Text(harmless(text), style=style)
 
 
+def _console(stream: IO[str]) -> Console:
+    """Return a console that cuts lines for a terminal only, never for a pipe."""
+    width = None if stream.isatty() else _UNCUT
+    return Console(file=stream, highlight=False, soft_wrap=True, width=width)
+
+
 class Terminal:
     """Standard output and standard error of one command."""
 
     def __init__(self, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
         self._streams = {"stdout": stdout or sys.stdout, "stderr": stderr or sys.stderr}
-        self.out = Console(file=self._streams["stdout"], highlight=False, soft_wrap=True)
-        self.err = Console(file=self._streams["stderr"], highlight=False, soft_wrap=True)
-        self._line_open = False
+        self.out, self.err = (_console(self._streams[name]) for name in ("stdout", "stderr"))
+        self._on_one_screen = all(stream.isatty() for stream in self._streams.values())
+        self._line_open = dict.fromkeys(self._streams, False)
 
     def write(self, name: str, data: bytes) -> None:
         """Write output of a step to the stream of that name."""
@@ -45,11 +52,12 @@ class Terminal:
         else:
             stream.write(harmless(data.decode(errors="replace")))
         stream.flush()
-        self._line_open = not data.endswith(b"\n")
+        places = self._streams if self._on_one_screen else (name,)
+        self._line_open |= dict.fromkeys(places, not data.endswith(b"\n"))
 
     def note(self, *parts: Any) -> None:
         """Tell something about the work, on stderr, on a line of its own."""
-        if self._line_open and self._streams["stdout"].isatty():
+        if self._line_open["stderr"]:
             self.err.print()
-        self._line_open = False
+        self._line_open["stderr"] = False
         self.err.print(*parts)

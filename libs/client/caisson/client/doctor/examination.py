@@ -170,7 +170,7 @@ def outbound_targets(gateway_url: httpx.URL) -> dict[str, str]:
         "1.1.1.1:443": "public address",
         "2606:4700:4700::1111:443": "public address, IPv6",
         "169.254.169.254:80": "metadata address",
-        f"127.0.0.1:{port}": "gateway's port on the host",
+        f"127.0.0.1:{port}": "gateway's own port",
         "example.com:443": "a DNS name",
     }
     if gateway_url.host not in {"127.0.0.1", "localhost", "::1"}:

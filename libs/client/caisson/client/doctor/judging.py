@@ -74,7 +74,7 @@ def judge_environments(facts: Facts, *, api_key: str) -> Finding:
     if not processes or not variables:
         return Finding(check=check, holds=False, reason="no environment could be read, not even the command's own")
     closed = len(facts.get("refused", []))
-    return Finding(check=check, holds=True, reason=f"{processes} processes read, {closed} closed to the command")
+    return Finding(check=check, holds=True, reason=f"read: {processes}, closed to the command: {closed}")
 
 
 def _is_secret(line: str, api_key: str) -> bool:

@@ -103,13 +103,13 @@ class StrictRoute(APIRoute):
 
 
 def parse(body: bytes) -> Any:
-    """Parse strict JSON: no NaN, no duplicate keys, no lone surrogates, no NUL, at most 32 levels."""
+    """Parse strict JSON in UTF-8: no NaN, no duplicate keys, no lone surrogates, no NUL, at most 32 levels."""
     try:
-        value = json.loads(body, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        value = json.loads(body.decode(), parse_constant=_refuse_constant, object_pairs_hook=_unique)
     except InvalidInput:
         raise
     except (ValueError, RecursionError) as error:
-        raise NotJson("the body is not JSON (or is nested too deeply)", field="body") from error
+        raise NotJson("the body is not JSON in UTF-8, or is nested too deeply", field="body") from error
     _check(value, "body", 0)
     return value
 

@@ -12,7 +12,7 @@ from caisson.common.ids import Ids, RunId, TenantId, new_id
 from caisson.gateway.domain.leasing import Contexts, Leases
 from caisson.gateway.domain.runs import Runs, RunStatus
 
-_CONFIRM_S = 1.5
+_CONFIRM_S = 1.2
 
 log = structlog.get_logger(__name__)
 

@@ -1,31 +1,25 @@
 """`GET /v1/runs/{id}/events`: durable events from the ledger, live output from the bus, as one SSE stream.
 
-Invariant: only durable events carry an id, so `Last-Event-ID` can neither skip nor repeat one.
+Invariant: a reader's place is an event of this run that is still there, or it is refused.
 """
 
 import asyncio
-import json
-from collections import deque
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 
 from fastapi import APIRouter
-from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.errors import CaissonError, InvalidInput
 from caisson.common.ids import Ids, RunId, SessionId, TenantId, UserId
-from caisson.common.leases import OutputChunk
 from caisson.gateway.api.bodies import StrictRoute
 from caisson.gateway.api.callers import Callers
-from caisson.gateway.api.models import rfc3339
-from caisson.gateway.domain.runs import EventRecord, News, RunRecord, Runs, Wakes
+from caisson.gateway.api.event_stream import EventStream
+from caisson.gateway.domain.runs import RunRecord, Runs, Wakes
 
-COMMENT_EVERY_S = 15.0
-_POLL_S = 1.0
-_BUFFERED_CHUNKS = 512
 _HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
 
@@ -35,73 +29,21 @@ class Gone(CaissonError):
     code = "gone"
 
 
-class EventStream:
-    """One reader of one run."""
-
-    def __init__(self, runs: Runs, news: News, stopping: asyncio.Event, run_id: RunId, after: int) -> None:
-        self._runs = runs
-        self._news = news
-        self._stopping = stopping
-        self._run_id = run_id
-        self._after = after
-        self._live: deque[OutputChunk] = deque(maxlen=_BUFFERED_CHUNKS)
-        self._finished_steps: set[str] = set()
-        self._ended = False
-
-    def receive(self, _subject: str, body: bytes) -> None:
-        """Take a chunk of live output; a slow reader loses the oldest ones, and sees it by their offsets."""
-        try:
-            self._live.append(OutputChunk.model_validate_json(body))
-        except ValidationError:
-            return
-        self._news.wake()
-
-    async def frames(self) -> AsyncIterator[bytes]:
-        """Yield SSE frames until the run has finished or the gateway stops."""
-        loop = asyncio.get_running_loop()
-        last_sent = loop.time()
-        while not self._stopping.is_set():
-            frames = self._take_live() + await self._take_durable()
-            if frames:
-                yield b"".join(frames)
-                last_sent = loop.time()
-            if self._ended:
-                return
-            if loop.time() - last_sent >= COMMENT_EVERY_S:
-                yield b": still here\n\n"
-                last_sent = loop.time()
-            await self._news.next(timeout_s=_POLL_S)
-
-    def _take_live(self) -> list[bytes]:
-        frames = []
-        while self._live:
-            chunk = self._live.popleft()
-            if chunk.step_id not in self._finished_steps:
-                frames.append(_frame("step.output", chunk.model_dump(mode="json")))
-        return frames
-
-    async def _take_durable(self) -> list[bytes]:
-        frames = []
-        for event in await self._runs.events(self._run_id, after=self._after):
-            self._after = event.seq
-            frames.append(_durable(event, self._run_id))
-            if event.type == "step.finished":
-                self._finished_steps.add(event.data["step_id"])
-            self._ended = self._ended or event.type == "run.finished"
-        return frames
-
-
 def routes(callers: Callers, runs: Runs, wakes: Wakes, bus: Bus, stopping: asyncio.Event) -> APIRouter:
     """Return the route."""
     router = APIRouter(route_class=StrictRoute, tags=["runs"])
 
     @router.get("/v1/runs/{run_id}/events", response_class=StreamingResponse)
-    async def stream_events(request: Request, run_id: str) -> StreamingResponse:
-        """Stream a run's events from the start, or after `Last-Event-ID`, until it has finished."""
+    async def stream_events(request: Request, run_id: str) -> Response:
+        """Stream a run's events from the start, or after `Last-Event-ID`, until it has finished.
+
+        204 says that nothing will ever follow: a browser's reader then stops connecting again.
+        """
         caller = await callers.recognise(request)
         run = await runs.get(RunId(run_id), caller.tenant)
         after = _last_event_id(request.headers.get("last-event-id"))
-        await _check_retained(runs, run, after)
+        if await _is_at_the_end(runs, run, after):
+            return Response(status_code=HTTPStatus.NO_CONTENT)
         return StreamingResponse(_stream(run, after), media_type="text/event-stream; charset=utf-8", headers=_HEADERS)
 
     async def _stream(run: RunRecord, after: int) -> AsyncIterator[bytes]:
@@ -118,10 +60,15 @@ def routes(callers: Callers, runs: Runs, wakes: Wakes, bus: Bus, stopping: async
     return router
 
 
-async def _check_retained(runs: Runs, run: RunRecord, after: int) -> None:
-    following = await runs.events(run.run_id, after=after)
-    if following and following[0].seq != after + 1:
+async def _is_at_the_end(runs: Runs, run: RunRecord, after: int) -> bool:
+    """Hold a reader's place against the run's events, and return whether none can follow it."""
+    first = max(after, 1)
+    found = await runs.events(run.run_id, after=first - 1)
+    if after and not found and await runs.events(run.run_id, after=0):
+        raise InvalidInput("must be the id of an event of this run", field="Last-Event-ID")
+    if not found or found[0].seq != first:
         raise Gone(f"events after {after} are beyond retention; the run itself is at /v1/runs/{run.run_id}")
+    return run.status.is_final and found[-1].seq == after
 
 
 def _last_event_id(value: str | None) -> int:
@@ -139,12 +86,3 @@ def _ids(run: RunRecord) -> Ids:
         session=SessionId(run.session_id) if run.session_id else None,
         run=run.run_id,
     )
-
-
-def _durable(event: EventRecord, run_id: RunId) -> bytes:
-    data = {"run_id": run_id, "occurred_at": rfc3339(event.occurred_at), **event.data}
-    return f"id: {event.seq}\n".encode() + _frame(event.type, data)
-
-
-def _frame(name: str, data: dict[str, object]) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

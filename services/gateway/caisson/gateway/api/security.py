@@ -1,6 +1,6 @@
 """`/v1/security-events`: what guards, proxy and network blocked."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -43,11 +43,11 @@ def _moment(value: str | None) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(value)
-    except ValueError as error:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise InvalidInput("an RFC 3339 time, for example 2026-01-31T12:00:00Z", field="since") from error
-    if moment.tzinfo is None:
-        raise InvalidInput("a time with its offset, for example 2026-01-31T12:00:00Z", field="since")
-    return moment
+    raise InvalidInput("a time with its offset, for example 2026-01-31T12:00:00Z", field="since")
 
 
 def _security_event_answer(event: SecurityRecord) -> SecurityEventAnswer:

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import secrets
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,7 +11,7 @@ from caisson.common.errors import InvalidInput, TenantMismatch
 from caisson.common.ids import TenantId, UserId, check_external_id
 
 TOKEN_SCHEME = "csn"  # noqa: S105 - the visible prefix of every key
-_KEY_ID_BYTES = 9
+_KEY_ID_BYTES = 3
 _SECRET_BYTES = 32
 
 
@@ -80,8 +81,12 @@ class MintedKey:
 
 
 def mint() -> MintedKey:
-    """Make a key `csn_<id>_<secret>`: 72 random bits name it, 256 random bits prove it."""
-    key_id = f"{TOKEN_SCHEME}_{secrets.token_hex(_KEY_ID_BYTES)}"
+    """Make a key `csn_<id>_<secret>`: milliseconds and 24 random bits name it, 256 random bits prove it.
+
+    Ids sort by the time they were made, as lists of keys do.
+    """
+    made_ms = time.time_ns() // 1_000_000
+    key_id = f"{TOKEN_SCHEME}_{made_ms:012x}{secrets.token_hex(_KEY_ID_BYTES)}"
     secret = secrets.token_hex(_SECRET_BYTES)
     return MintedKey(key_id=key_id, token=f"{key_id}_{secret}", secret_hash=_digest(secret))
 

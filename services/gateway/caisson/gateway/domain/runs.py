@@ -9,6 +9,8 @@ from caisson.common.ids import RunId, SessionId, TenantId, UserId
 from caisson.gateway.domain.pages import Page, PageRequest
 from caisson.gateway.domain.plans import Plan
 
+MAX_EVENTS = 500
+
 
 class RunStatus(StrEnum):
     """Where a run stands."""
@@ -106,7 +108,7 @@ class Runs(Protocol):
         """Return runs without step output, newest first."""
 
     async def events(self, run_id: RunId, *, after: int) -> list[EventRecord]:
-        """Return up to 500 events that follow number `after`."""
+        """Return up to `MAX_EVENTS` events that follow number `after`."""
 
     async def cancel(self, run_id: RunId, tenant: TenantId, *, reason: str) -> CancelResult:
         """End a queued run, mark a running one; raise NotFound for another tenant's."""

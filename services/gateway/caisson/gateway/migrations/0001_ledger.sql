@@ -76,6 +76,7 @@ CREATE TABLE ledger.runs (
 );
 CREATE INDEX runs_queued ON ledger.runs (tenant_id, run_id) WHERE status = 'queued';
 CREATE INDEX runs_running ON ledger.runs (tenant_id, lease_expires_at) WHERE status = 'running';
+CREATE INDEX runs_queued_again ON ledger.runs (deadline_at) WHERE status = 'queued' AND deadline_at IS NOT NULL;
 CREATE INDEX runs_by_tenant ON ledger.runs (tenant_id, run_id DESC);
 CREATE INDEX runs_by_session ON ledger.runs (session_id, run_id DESC) WHERE session_id IS NOT NULL;
 

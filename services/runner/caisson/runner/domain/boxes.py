@@ -57,7 +57,7 @@ class Room(Protocol):
     """A run's workspace and network namespace."""
 
     async def execute(self, command: BoxCommand, live: LiveOutput) -> BoxResult:
-        """Run one command in a new box. A box that cannot be set up is the outcome `not_started`, never less isolation.
+        """Run one command in a new box. One that cannot be set up is `not_started`, never less isolation.
 
         Cancelling the awaiting task kills the box.
         """

@@ -13,10 +13,12 @@ from caisson.common.postgres import Connection, Pool, fetch_all, transaction
 from caisson.gateway.adapters.postgres.rows import Row, context_of, limits_of
 from caisson.gateway.domain.leasing import Granted, Recorded, step_error, told_events
 from caisson.gateway.domain.recovery import End, Interrupted, Requeue, decide
+from caisson.gateway.domain.runs import RunStatus
 
 _REQUEST_ID_BYTES = 24
 _CONFIRM_GRACE_S = 1.5
 _RECOVERY_BATCH = 100
+_CHOICES = 8
 
 
 class PostgresLeases:
@@ -28,19 +30,26 @@ class PostgresLeases:
         self._lease_s = lease_s
 
     async def grant_next(self, claim: Claim, *, newcomers: bool) -> Granted | None:
-        """Grant the fairest tenant's oldest run, or nothing; with `newcomers`, only to a tenant without a lease."""
-        async with transaction(self._pool) as connection:
-            tenant = await self._sql.lock_fairest_tenant(connection, newcomers=newcomers)
-            if tenant is None:
-                return None
-            row = await self._sql.grant_run(
-                connection,
-                tenant=tenant["tenant_id"],
-                worker=claim.worker_id,
-                lease_s=self._lease_s,
-                request_id=f"req_{secrets.token_urlsafe(_REQUEST_ID_BYTES)}",
-            )
-        return None if row is None else self._granted(row)
+        """Grant the fairest tenant's oldest run, or nothing; with `newcomers`, only to a tenant without a lease.
+
+        Where another claim took that tenant's last run or slot meanwhile, the choice is made again.
+        """
+        for _ in range(_CHOICES):
+            async with transaction(self._pool) as connection:
+                tenant = await self._sql.lock_fairest_tenant(connection, newcomers=newcomers)
+                if tenant is None:
+                    return None
+                row = await self._sql.grant_run(
+                    connection,
+                    tenant=tenant["tenant_id"],
+                    newcomers=newcomers,
+                    worker=claim.worker_id,
+                    lease_s=self._lease_s,
+                    request_id=f"req_{secrets.token_urlsafe(_REQUEST_ID_BYTES)}",
+                )
+            if row is not None:
+                return self._granted(row)
+        return None
 
     async def renew(self, renewal: Renew) -> tuple[dict[str, Verdict], list[RunContext]]:
         """Renew what still holds; return each run's verdict and the contexts to renew with them."""
@@ -161,16 +170,19 @@ class PostgresLeases:
     ) -> Recorded:
         """Tell a repeated write that took effect from a stale one."""
         row = await self._sql.describe_holding(connection, run=holding.run_id, step=step_id)
-        if row is not None and row["fence"] == holding.fence and _took_effect(row, step_id, finished=finished):
-            ended = row["request_id"] if row["status"] != "running" else None
-            return Recorded(verdict=_verdict(row), ended_context=ended)
-        if late is not None and row is not None and row["fence"] == holding.fence and row["status"] != "queued":
-            outcome = _plain(late.outcome)
-            await self._sql.keep_late_result(
-                connection, run=holding.run_id, step=late.step_id, fence=holding.fence, outcome=outcome
-            )
-            raise LateResult(f"the run is {row['status']}; the result is kept and changes nothing")
-        raise _lost(row, holding)
+        if row is None or row["fence"] != holding.fence:
+            raise _lost(row, holding)
+        is_final = RunStatus(row["status"]).is_final
+        if not is_final and row["lease_owner"] != holding.worker_id:
+            raise _lost(row, holding)
+        if _took_effect(row, step_id, finished=finished):
+            return Recorded(verdict=_verdict(row), ended_context=row["request_id"] if is_final else None)
+        if late is None or not is_final:
+            raise _lost(row, holding)
+        await self._sql.keep_late_result(
+            connection, run=holding.run_id, step=late.step_id, fence=holding.fence, outcome=_plain(late.outcome)
+        )
+        raise LateResult(f"the run is {row['status']}; the result is kept and changes nothing")
 
     def _granted(self, row: Row) -> Granted:
         plan = row["plan"]
@@ -191,7 +203,7 @@ class PostgresLeases:
             on_failure=plan["on_failure"],
             steps=[BashStep.model_validate(step) for step in row["steps"]],
             resumed_after=row["recorded"],
-            workspace_lost=row["attempt"] > 1 and row["recorded"] > 0,
+            workspace_lost=row["fence"] > 1 and row["recorded"] > 0,
         )
         return Granted(grant=grant, context=context_of(row, lease_s=self._lease_s), more_queued=row["more_queued"])
 
@@ -218,7 +230,7 @@ def _plain(message: Message) -> dict[str, Any]:
 
 def _took_effect(row: Row, step_id: str | None, *, finished: bool) -> bool:
     if step_id is None:
-        return row["status"] in {"succeeded", "failed", "cancelled"}
+        return RunStatus(row["status"]).is_final
     if row["step_fence"] != row["fence"]:
         return False
     return row["step_status"] not in {"pending", "running"} if finished else row["step_status"] == "running"
@@ -229,7 +241,7 @@ def _interrupted(row: Row, *, released: bool) -> Interrupted:
         attempt=row["attempt"],
         max_attempts=row["max_attempts"],
         on_lost=row["on_lost"],
-        step_running=row["running_step"] is not None,
+        step_running=row["step_running"],
         has_results=row["has_results"],
         cancelling=row["cancelling"],
         cancel_reason=row["cancel_reason"],

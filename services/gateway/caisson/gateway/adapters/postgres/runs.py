@@ -8,7 +8,7 @@ from caisson.common.ids import RunId, TenantId
 from caisson.common.postgres import Pool, fetch_all
 from caisson.gateway.adapters.postgres.rows import run_of
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
-from caisson.gateway.domain.runs import CancelResult, EventRecord, NewRun, RunRecord, RunStatus
+from caisson.gateway.domain.runs import MAX_EVENTS, CancelResult, EventRecord, NewRun, RunRecord, RunStatus
 
 
 class PostgresRuns:
@@ -70,9 +70,9 @@ class PostgresRuns:
         return paginate([run_of(row) for row in rows], [row["run_id"] for row in rows], request)
 
     async def events(self, run_id: RunId, *, after: int) -> list[EventRecord]:
-        """Return up to 500 events that follow number `after`."""
+        """Return up to `MAX_EVENTS` events that follow number `after`."""
         async with self._pool.acquire() as connection:
-            rows = await fetch_all(self._sql.get_events(connection, run=run_id, after=after))
+            rows = await fetch_all(self._sql.get_events(connection, run=run_id, after=after, limit=MAX_EVENTS))
         return [
             EventRecord(seq=row["seq"], type=row["type"], data=row["data"], occurred_at=row["occurred_at"])
             for row in rows

@@ -1,0 +1,1 @@
+"""What Caisson costs: `make bench`. One file per question."""

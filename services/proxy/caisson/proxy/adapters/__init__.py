@@ -1,0 +1,1 @@
+"""The other sides: NATS, upstreams, the file that declares them, sealed credentials."""

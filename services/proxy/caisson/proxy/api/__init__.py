@@ -1,0 +1,1 @@
+"""HTTP in: channels from runners, and the exchanges on them."""

@@ -1,0 +1,1 @@
+"""Pure rules: what a request may be, and what becomes of it."""

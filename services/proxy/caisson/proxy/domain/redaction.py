@@ -1,0 +1,102 @@
+"""The credential in an answer, replaced while streaming.
+
+Invariant: a secret never passes in clear, base64 (any alignment), hex, percent-encoding or JSON escapes, however the
+stream is cut; only a tail that may be the beginning of one of these is held back. Lengths do not change.
+"""
+
+import base64
+import html
+import json
+import re
+from urllib.parse import quote
+
+_MASK = b"*"
+_ESCAPE = re.compile(rb"%[0-9A-F]{2}")
+_SHORTEST_ENCODED = 8
+"""Shorter stretches of base64 or hex are met by chance."""
+_SEED = 4
+
+
+class Secret:
+    """A value to keep back, in every form in which an upstream may echo it."""
+
+    __slots__ = ("_beginnings", "_forms")
+
+    def __init__(self, value: str) -> None:
+        forms = {form for form in _forms(value) if form}
+        self._forms = tuple(sorted(forms, key=len, reverse=True))
+        self._beginnings = frozenset(byte for form in forms for byte in form[:-1])
+
+    def mask(self, data: bytes) -> bytes:
+        """Replace every whole form in `data`."""
+        for form in self._forms:
+            if form in data:
+                data = data.replace(form, _MASK * len(form))
+        return data
+
+    def tail(self, data: bytes) -> int:
+        """Return where the longest end of `data` begins that may be the beginning of a form (its length if none)."""
+        if not data or data[-1] not in self._beginnings:
+            return len(data)
+        return min(_overlap(data, form) for form in self._forms)
+
+
+class Redactor:
+    """One answer's stream: feed it pieces, then finish."""
+
+    __slots__ = ("_held", "_secret", "echoed")
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+        self._held = b""
+        self.echoed = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what may pass now."""
+        whole = self._held + data if self._held else data
+        masked = self._secret.mask(whole)
+        if masked is not whole:
+            self.echoed = True
+        start = self._secret.tail(masked)
+        self._held = masked[start:]
+        return masked[:start]
+
+    def finish(self) -> bytes:
+        """Return what was held back: the stream ended before it became a secret."""
+        held, self._held = self._held, b""
+        return held
+
+
+def _overlap(data: bytes, form: bytes) -> int:
+    seed = form[:_SEED]
+    start = data.find(seed, max(0, len(data) - len(form) + 1))
+    while start != -1:
+        if form.startswith(data[start:]):
+            return start
+        start = data.find(seed, start + 1)
+    for length in range(min(_SEED, len(form)) - 1, 0, -1):
+        if data.endswith(form[:length]):
+            return len(data) - length
+    return len(data)
+
+
+def _forms(value: str) -> set[bytes]:
+    raw = value.encode()
+    percent = quote(value, safe="").encode()
+    escaped = json.dumps(value)[1:-1]
+    forms = {raw, percent, _ESCAPE.sub(lambda match: match[0].lower(), percent), escaped.encode()}
+    forms |= {escaped.replace("/", "\\/").encode(), html.escape(value).encode()}
+    if len(raw) >= _SHORTEST_ENCODED:
+        forms |= {raw.hex().encode(), raw.hex().upper().encode()}
+    for shift in range(3):
+        standard = _inner_base64(raw, shift)
+        if len(standard) >= _SHORTEST_ENCODED:
+            forms |= {standard, standard.translate(bytes.maketrans(b"+/", b"-_"))}
+    return forms
+
+
+def _inner_base64(raw: bytes, shift: int) -> bytes:
+    """Return the base64 characters that depend on nothing before (`shift` bytes into a group) or after the value."""
+    encoded = base64.b64encode(b"\0" * shift + raw)
+    first = -(-shift * 8 // 6)
+    return encoded[first : (shift + len(raw)) * 8 // 6]

@@ -1,0 +1,131 @@
+"""A request head as it arrived: how its body is framed, and what it says about its connection.
+
+Invariant: a `Request` has one target, one Host, at most one request id, and one unambiguous body framing; whatever
+has two is refused.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from caisson.proxy.domain.refusals import Reason, Refuse
+
+Headers = list[tuple[bytes, bytes]]
+
+_NO_NAMES: frozenset[bytes] = frozenset()
+_WEBSOCKET = b"websocket"
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """One request head. `length` is None for a chunked body; `nominated` are the names in `Connection`."""
+
+    method: bytes
+    target: bytes
+    headers: Headers
+    http11: bool
+    keep_alive: bool
+    hosts: int = 0
+    length: int | None = 0
+    request_id: bytes | None = None
+    expects_continue: bool = False
+    takes_trailers: bool = False
+    is_encoded: bool = False
+    upgrade: bytes = b""
+    nominated: frozenset[bytes] = _NO_NAMES
+
+    @property
+    def has_body(self) -> bool:
+        """Whether body bytes follow the head."""
+        return self.length != 0
+
+    @property
+    def asks_for_websocket(self) -> bool:
+        """Whether this is the opening handshake of RFC 6455."""
+        return (
+            self.upgrade == _WEBSOCKET
+            and self.method == b"GET"
+            and self.http11
+            and not self.has_body
+            and b"upgrade" in self.nominated
+        )
+
+
+def read_request(request: Request) -> Refuse | None:
+    """Fill in what the headers say, or refuse what they contradict."""
+    for name, value in request.headers:
+        reader = _READERS.get(name.lower())
+        if reader is not None:
+            refusal = reader(request, value)
+            if refusal is not None:
+                return refusal
+    if request.hosts > 1 or (request.hosts == 0 and request.http11):
+        return Refuse(
+            reason=Reason.HOST_AMBIGUOUS,
+            detail=f"The request has {request.hosts} Host headers; send exactly one.",
+        )
+    return None
+
+
+def malformed(detail: str) -> Refuse:
+    """Refuse a request that is not well-formed HTTP/1.1."""
+    return Refuse(reason=Reason.MALFORMED_REQUEST, detail=f"The request is malformed: {detail}.")
+
+
+def _read_host(request: Request, _: bytes) -> None:
+    request.hosts += 1
+
+
+def _read_length(request: Request, value: bytes) -> None:
+    request.length = int(value)
+
+
+def _read_transfer_encoding(request: Request, value: bytes) -> Refuse | None:
+    if not request.http11 or value.strip().lower() != b"chunked":
+        return malformed("the only transfer encoding taken is chunked, in HTTP/1.1")
+    request.length = None
+    return None
+
+
+def _read_connection(request: Request, value: bytes) -> None:
+    names = {name.strip().lower() for name in value.split(b",")} - {b"", b"close", b"keep-alive"}
+    if names:
+        request.nominated |= names
+
+
+def _read_expect(request: Request, value: bytes) -> None:
+    request.expects_continue = request.http11 and value.strip().lower() == b"100-continue"
+
+
+def _read_encoding(request: Request, value: bytes) -> None:
+    request.is_encoded = value.strip().lower() not in {b"", b"identity"}
+
+
+def _read_te(request: Request, value: bytes) -> None:
+    request.takes_trailers = b"trailers" in value.lower()
+
+
+def _read_upgrade(request: Request, value: bytes) -> None:
+    request.upgrade = value.strip().lower()
+
+
+def _read_request_id(request: Request, value: bytes) -> Refuse | None:
+    if request.request_id not in {None, value}:
+        return Refuse(
+            reason=Reason.REQUEST_ID_MISMATCH,
+            detail="The request has two different X-Request-Id headers; send none, or the one in $REQUEST_ID.",
+        )
+    request.request_id = value
+    return None
+
+
+_READERS: dict[bytes, Callable[[Request, bytes], Refuse | None]] = {
+    b"host": _read_host,
+    b"content-length": _read_length,
+    b"transfer-encoding": _read_transfer_encoding,
+    b"connection": _read_connection,
+    b"content-encoding": _read_encoding,
+    b"expect": _read_expect,
+    b"te": _read_te,
+    b"upgrade": _read_upgrade,
+    b"x-request-id": _read_request_id,
+}

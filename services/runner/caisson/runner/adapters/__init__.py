@@ -1,0 +1,1 @@
+"""What is on the other side of the runner: the kernel of its host, the bus, the gateway."""

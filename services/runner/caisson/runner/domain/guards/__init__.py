@@ -1,0 +1,1 @@
+"""Layer 2: every command is read before it runs."""

@@ -1,0 +1,32 @@
+"""NATS in: doorbells. Invariant: a message here only says "ask the ledger now"; nothing in it is believed."""
+
+from collections.abc import Callable
+
+from caisson.common import metrics, subjects
+from caisson.common.bus import Bus
+from caisson.common.errors import InvalidInput
+
+
+class Doorbells:
+    """Turns facts on the bus into questions to the ledger."""
+
+    def __init__(self, *, on_work: Callable[[], None], on_cancel: Callable[[str], None]) -> None:
+        self._on_work = on_work
+        self._on_cancel = on_cancel
+
+    async def subscribe(self, bus: Bus) -> None:
+        """Listen on the two core subscriptions until the connection ends."""
+        await bus.listen(subjects.RUN_QUEUED_PATTERN, self._queued)
+        await bus.listen(subjects.CANCEL_WAKE_PATTERN, self._cancelling)
+
+    def _queued(self, _subject: str, _body: bytes) -> None:
+        self._on_work()
+
+    def _cancelling(self, subject: str, _body: bytes) -> None:
+        try:
+            run_id = subjects.parse(subject).ids.run
+        except InvalidInput:
+            metrics.MISADDRESSED.labels(service="runner").inc()
+            return
+        if run_id is not None:
+            self._on_cancel(run_id)

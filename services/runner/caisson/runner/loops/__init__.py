@@ -1,0 +1,1 @@
+"""Background work: claiming, heartbeats, working on runs, watching the host."""

@@ -1,0 +1,21 @@
+"""What a product's backend asks of the gateway, in one line each."""
+
+from typing import Any
+
+import httpx
+
+
+async def submit(product: httpx.AsyncClient, *commands: str, **changes: Any) -> str:
+    """Start a run of bash commands and return its id."""
+    steps = [{"bash": {"command": command}} for command in commands or ("true",)]
+    response = await product.post("/v1/runs", json={"steps": steps, **changes})
+    assert response.status_code == 202, response.text
+    return str(response.json()["id"])
+
+
+async def the_run(product: httpx.AsyncClient, run_id: str, *, wait_s: float | None = None) -> dict[str, Any]:
+    """Return a run, as it stands or once it is finished."""
+    response = await product.get(f"/v1/runs/{run_id}", params={} if wait_s is None else {"wait_s": wait_s})
+    assert response.status_code == 200, response.text
+    run: dict[str, Any] = response.json()
+    return run
