@@ -33,6 +33,19 @@ def scope_key(scopes: Iterable[str]) -> bytes:
     return _digest(sorted(set(scopes)))
 
 
+def context_key(
+    layer: str, *, fact: bytes | None, outcome: str | None, run: str | None, session: str | None
+) -> bytes:
+    """Return what tells two memories of one text apart: another fact, an episode of another run, another session."""
+    return _digest(
+        (
+            fact.hex() if fact else "",
+            f"{normalise(outcome or '')}\n{run}" if layer == "episodic" else "",
+            session or "" if layer == "session" else "",
+        )
+    )
+
+
 def external_memory_id(tenant: TenantId, owner_scope: str, external_id: str) -> str:
     """Return the stable id of a product's own id: UUIDv5 of tenant, owner and id.
 

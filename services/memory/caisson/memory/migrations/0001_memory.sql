@@ -12,6 +12,7 @@ CREATE TABLE memory.memories (
     status          text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'cold', 'superseded')),
     text            text NOT NULL CHECK (octet_length(text) BETWEEN 1 AND 262144),
     content_hash    bytea NOT NULL CHECK (octet_length(content_hash) = 32),
+    context_key     bytea NOT NULL,                 -- hash of what else tells two memories of one text apart
     subject         text,
     attribute       text,
     fact_key        bytea,                          -- hash of subject and attribute: one such fact is current at a time
@@ -58,16 +59,16 @@ CREATE TABLE memory.memories (
     CONSTRAINT indexed_has_both CHECK ((indexed_version IS NULL) = (embedder IS NULL))
 );
 
--- One row per text, whoever of its readers says it again; a session's memories are that session's.
+-- One row per text, however often and by however many at once it is said.
 CREATE UNIQUE INDEX memories_once ON memory.memories (
-    tenant_id, owner_scope, scope_key, layer, content_hash, (CASE WHEN layer = 'session' THEN session_id ELSE '' END)
-) WHERE status <> 'superseded';
+    tenant_id, owner_scope, scope_key, layer, content_hash, context_key) WHERE status <> 'superseded';
 -- One open fact per subject and attribute.
 CREATE UNIQUE INDEX memories_one_current_fact ON memory.memories (tenant_id, owner_scope, scope_key, layer, fact_key)
-    WHERE status <> 'superseded' AND fact_key IS NOT NULL AND valid_to IS NULL;
+    WHERE status <> 'superseded' AND fact_key IS NOT NULL AND valid_to IS NULL
+      AND layer IN ('semantic', 'procedural');
 CREATE UNIQUE INDEX memories_by_external_id ON memory.memories (tenant_id, owner_scope, external_id)
     WHERE external_id IS NOT NULL;
-CREATE INDEX memories_facts ON memory.memories (tenant_id, fact_key) WHERE fact_key IS NOT NULL;
+CREATE INDEX memories_facts ON memory.memories (tenant_id, fact_key, valid_from) WHERE fact_key IS NOT NULL;
 CREATE INDEX memories_newest ON memory.memories (tenant_id, created_at DESC, memory_id DESC);
 CREATE INDEX memories_by_owner ON memory.memories (tenant_id, owner_scope, memory_id);
 CREATE INDEX memories_by_session ON memory.memories (tenant_id, session_id) WHERE layer = 'session';
