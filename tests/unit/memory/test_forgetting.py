@@ -23,6 +23,7 @@ CASES = [
     ),
     ("a", [*SUMMARY, ("f", "s")], "s", "a f", {"s": ("b", "c")}, "", "a fact from a changed summary goes"),
     ("m", [("m", "x"), ("d", "m"), ("d", "x")], "", "m d x", {}, "", "a source used only by what goes, goes"),
+    ("f", [("f", "p")], "", "f", {}, "p", "a source that stands for itself stays, awake"),
     ("a b", SUMMARY, "s", "a b s", {}, "c", "several at once"),
 ]
 
@@ -37,7 +38,7 @@ def test_nothing_that_remains_was_made_from_what_goes(
     woken: str,
     why: str,
 ) -> None:
-    found = plan(asked.split(), edges, summaries.split())
+    found = plan(asked.split(), edges, summaries=summaries.split(), material=set("abcx"))
     assert found.delete == set(gone.split()), why
     assert found.rebuild == rebuilt, why
     assert list(found.rebuild) == list(rebuilt), "sources first"

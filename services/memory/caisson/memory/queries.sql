@@ -217,3 +217,184 @@ DELETE FROM memory.memories m USING (
 ) expired
 WHERE m.tenant_id = expired.tenant_id AND m.memory_id = expired.memory_id
 RETURNING m.memory_id, m.user_id;
+
+-- name: correct_memory^
+-- What is null stays. A text comes with everything that is derived from it.
+WITH fresh AS (
+    UPDATE memory.memories SET
+        text = coalesce(:text, text), content_hash = coalesce(:content_hash, content_hash),
+        trust = coalesce(:trust, trust), importance = coalesce(:importance, importance),
+        confidence = coalesce(:confidence, confidence), valid_to = coalesce(:valid_to, valid_to),
+        expires_at = coalesce(:expires_at, expires_at), tags = coalesce(:tags, tags),
+        metadata = coalesce(:metadata, metadata),
+        status = CASE WHEN :wake THEN 'active' ELSE status END,
+        used_at = CASE WHEN :wake THEN :now ELSE used_at END
+    WHERE tenant_id = :tenant AND memory_id = :memory
+    RETURNING *
+), terms AS (
+    UPDATE memory.lexemes l SET lexemes = array_to_tsvector(:terms::text[])
+    FROM fresh WHERE l.tenant_id = fresh.tenant_id AND l.memory_id = fresh.memory_id AND :terms::text[] IS NOT NULL
+), version AS (
+    INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+    SELECT tenant_id, memory_id, version, :change, text, content_hash, valid_from, valid_to, :now FROM fresh
+    ON CONFLICT DO NOTHING
+)
+SELECT fresh.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                      WHERE s.tenant_id = fresh.tenant_id AND s.memory_id = fresh.memory_id ORDER BY 1) AS sources
+FROM fresh;
+
+-- name: twin_of$
+-- Another memory that already holds the place that a changed text would take.
+SELECT other.memory_id
+FROM memory.memories m
+JOIN memory.memories other ON other.tenant_id = m.tenant_id AND other.owner_scope = m.owner_scope
+    AND other.scope_key = m.scope_key AND other.layer = m.layer AND other.context_key = m.context_key
+    AND other.content_hash = :content_hash AND other.status <> 'superseded' AND other.memory_id <> m.memory_id
+WHERE m.tenant_id = :tenant AND m.memory_id = :memory;
+
+-- name: graph_around
+-- Every edge of the graphs that these memories belong to, with what may be made again and what is raw material.
+WITH RECURSIVE reached AS (
+    SELECT unnest(:ids::text[]) AS memory_id
+    UNION
+    SELECT CASE WHEN s.memory_id = reached.memory_id THEN s.source_id ELSE s.memory_id END
+    FROM reached JOIN memory.sources s
+        ON s.tenant_id = :tenant AND (s.memory_id = reached.memory_id OR s.source_id = reached.memory_id)
+)
+SELECT s.memory_id, s.source_id, derived.provenance_kind IN ('consolidation', 'distillation') AS is_summary,
+       (source.status = 'cold' OR source.layer IN ('episodic', 'session'))
+           AND source.owner_scope = ANY (:owners::text[]) AS is_material
+FROM memory.sources s
+JOIN memory.memories derived ON derived.tenant_id = s.tenant_id AND derived.memory_id = s.memory_id
+JOIN memory.memories source ON source.tenant_id = s.tenant_id AND source.memory_id = s.source_id
+WHERE s.tenant_id = :tenant AND s.memory_id IN (SELECT memory_id FROM reached);
+
+-- name: bury$
+-- Tombstones for every text that these memories ever had; the number of new ones.
+WITH texts AS (
+    SELECT m.owner_scope, m.content_hash FROM memory.memories m
+    WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+    UNION
+    SELECT m.owner_scope, h.content_hash FROM memory.memories m
+    JOIN memory.history h ON h.tenant_id = m.tenant_id AND h.memory_id = m.memory_id
+    WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[]) AND h.content_hash IS NOT NULL
+), buried AS (
+    INSERT INTO memory.tombstones (tenant_id, owner_scope, content_hash, forgotten_at)
+    SELECT :tenant, owner_scope, content_hash, :now FROM texts
+    ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT count(*) FROM buried;
+
+-- name: scopes_of
+SELECT DISTINCT unnest(scopes) AS scope FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
+
+-- name: drop_candidates!
+-- Candidates of unfinished distillations that hold a text of these memories.
+DELETE FROM memory.distil_texts d USING memory.jobs j, memory.memories m
+WHERE j.job_id = d.job_id AND j.tenant_id = :tenant AND m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+  AND (d.content_hash = m.content_hash OR strpos(lower(d.text), lower(m.text)) > 0);
+
+-- name: delete_memories
+-- Edges, terms and history go with them.
+DELETE FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[])
+RETURNING memory_id, user_id, session_id, run_id, chunks;
+
+-- name: forget_successors!
+UPDATE memory.memories SET superseded_by = NULL WHERE tenant_id = :tenant AND superseded_by = ANY (:ids::text[]);
+
+-- name: forget_retrieved!
+UPDATE memory.retrievals SET injected = ARRAY(SELECT id FROM unnest(injected) AS id WHERE id <> ALL (:ids::text[]))
+WHERE tenant_id = :tenant AND injected && :ids::text[];
+
+-- name: wake_memories!
+WITH woken AS (
+    UPDATE memory.memories SET status = 'active', used_at = :now
+    WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND status = 'cold'
+    RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'woken', text, content_hash, valid_from, valid_to, :now FROM woken;
+
+-- name: memories_among
+-- Memories of a tenant for work inside the store, oldest first; no reader sees them from here.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+ORDER BY m.created_at, m.memory_id;
+
+-- name: rebuild_summary!
+-- A summary without what was forgotten: a new text, and no earlier one in its history.
+WITH fresh AS (
+    UPDATE memory.memories SET text = :text, content_hash = :content_hash
+    WHERE tenant_id = :tenant AND memory_id = :memory
+    RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
+), terms AS (
+    UPDATE memory.lexemes l SET lexemes = array_to_tsvector(:terms::text[])
+    FROM fresh WHERE l.tenant_id = fresh.tenant_id AND l.memory_id = fresh.memory_id
+), wiped AS (
+    UPDATE memory.history h SET text = NULL, content_hash = NULL
+    FROM fresh WHERE h.tenant_id = fresh.tenant_id AND h.memory_id = fresh.memory_id AND :wipe
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'rebuilt', text, content_hash, valid_from, valid_to, :now FROM fresh
+ON CONFLICT DO NOTHING;
+
+-- name: owned_page
+-- The next memories of an owner, whatever their status or expiry.
+SELECT m.memory_id FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.owner_scope = :owner ORDER BY m.memory_id LIMIT :limit;
+
+-- name: session_page
+SELECT m.memory_id FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.layer = 'session' AND m.session_id = :session ORDER BY m.memory_id LIMIT :limit;
+
+-- name: forget_user!
+-- What else names a user whose memories are erased: recalls, unfinished jobs, facts that were not sent yet.
+WITH recalls AS (
+    DELETE FROM memory.retrievals WHERE tenant_id = :tenant AND user_id = :user
+), jobs AS (
+    DELETE FROM memory.jobs WHERE tenant_id = :tenant AND user_id = :user AND kind = 'distil'
+)
+DELETE FROM memory.usage WHERE tenant_id = :tenant AND user_id = :user AND rows = 0 AND bytes = 0;
+
+-- name: export_owned
+-- Everything of an owner that its reader may see, superseded and cold too, in the order of ids.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.readable(:tenant, :allowed, :now) m
+WHERE m.owner_scope = :owner AND (:after::text IS NULL OR m.memory_id > :after)
+ORDER BY m.memory_id LIMIT :limit;
+
+-- name: active_episodes
+-- The oldest active episodes that a principal may see and change.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.visible(:tenant, :allowed, :now, :as_of, '{episodic}'::text[], false) m
+WHERE m.status = 'active' AND m.owner_scope = ANY (:allowed::text[])
+ORDER BY m.created_at, m.memory_id LIMIT :limit;
+
+-- name: cool_memories
+-- Sources of a summary, or long unused memories, leave the index; nothing of them goes.
+WITH cooled AS (
+    UPDATE memory.memories m SET status = 'cold'
+    FROM unnest(:ids::text[], :versions::integer[]) AS known (memory_id, version)
+    WHERE m.tenant_id = :tenant AND m.memory_id = known.memory_id AND m.version = known.version AND m.status = 'active'
+    RETURNING m.tenant_id, m.memory_id, m.version, m.text, m.content_hash, m.valid_from, m.valid_to
+), versions AS (
+    INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+    SELECT tenant_id, memory_id, version, 'cooled', text, content_hash, valid_from, valid_to, :now FROM cooled
+)
+SELECT memory_id FROM cooled;
+
+-- name: add_sources!
+INSERT INTO memory.sources (tenant_id, memory_id, source_id) SELECT :tenant, :memory, unnest(:ids::text[]);
+
+-- name: has_current_fact$
+SELECT EXISTS (SELECT 1 FROM memory.readable(:tenant, :allowed, :now) m
+               WHERE m.fact_key = :fact_key AND m.owner_scope = :owner AND m.layer = :layer);
+
+-- name: same_summary$
+-- A summary in force that says the same already.
+SELECT memory_id FROM memory.memories
+WHERE tenant_id = :tenant AND owner_scope = :owner AND scope_key = :scope_key AND layer = 'semantic'
+  AND content_hash = :content_hash AND provenance_kind = 'consolidation' AND status <> 'superseded';

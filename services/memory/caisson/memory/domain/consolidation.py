@@ -31,6 +31,21 @@ class Group:
     text: str
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of its episodes."""
+        return tuple(episode.memory_id for episode in self.episodes)
+
+    @property
+    def owner_scope(self) -> str:
+        """Whose all of them are."""
+        return self.episodes[0].owner_scope
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that all of them have."""
+        return self.episodes[0].scopes
+
+    @property
     def subject(self) -> str | None:
         """The subject that all of them share."""
         return _shared(episode.subject for episode in self.episodes)

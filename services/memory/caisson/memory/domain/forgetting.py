@@ -24,13 +24,16 @@ class Plan:
     wake: frozenset[str]
 
 
-def plan(asked: Collection[str], edges: Iterable[Edge], summaries: Collection[str]) -> Plan:
+def plan(
+    asked: Collection[str], edges: Iterable[Edge], *, summaries: Collection[str], material: Collection[str]
+) -> Plan:
     """Plan a deletion.
 
     Args:
         asked: the memories to be forgotten.
         edges: every edge of the graph around them.
         summaries: those memories that can be made again from sources.
+        material: those sources that exist for what is made from them, and go once nothing else is.
     """
     sources, derived = _both_ways(edges)
     going: set[str] = set(asked)
@@ -38,10 +41,23 @@ def plan(asked: Collection[str], edges: Iterable[Edge], summaries: Collection[st
     known = -1
     while known != len(going):
         known = len(going)
-        _take_unused_sources(going, asked, sources, derived)
+        _take_unused_sources(going, asked, material, sources, derived)
         rebuild = _decide_derived(going, sources, derived, summaries)
     woken = _orphans(going, sources, derived) - rebuild.keys()
     return Plan(delete=frozenset(going), rebuild=_sources_first(rebuild), wake=woken)
+
+
+def summaries_above(changed: str, edges: Iterable[Edge], *, summaries: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return the summaries that a changed memory went into, with their sources, in the order to make them."""
+    sources, derived = _both_ways(edges)
+    above: dict[str, tuple[str, ...]] = {}
+    reached = list(derived[changed])
+    while reached:
+        memory = reached.pop()
+        if memory in summaries and memory not in above:
+            above[memory] = tuple(sorted(sources[memory]))
+            reached.extend(derived[memory])
+    return _sources_first(above)
 
 
 def _both_ways(edges: Iterable[Edge]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
@@ -54,13 +70,17 @@ def _both_ways(edges: Iterable[Edge]) -> tuple[dict[str, set[str]], dict[str, se
 
 
 def _take_unused_sources(
-    going: set[str], asked: Collection[str], sources: dict[str, set[str]], derived: dict[str, set[str]]
+    going: set[str],
+    asked: Collection[str],
+    material: Collection[str],
+    sources: dict[str, set[str]],
+    derived: dict[str, set[str]],
 ) -> None:
     """Go down from what was asked for: a source goes once all that was made from it goes."""
     reached = [below for memory in asked for below in sources[memory]]
     while reached:
         source = reached.pop()
-        if derived[source] <= going:
+        if source in material and derived[source] <= going:
             if source not in going:
                 reached.extend(sources[source])
             going.add(source)

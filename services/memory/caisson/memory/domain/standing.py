@@ -60,7 +60,7 @@ def settle(draft: Draft, standing: Sequence[Standing], now: datetime) -> Confirm
                 return Confirm(memory_id=row.memory_id)
         elif row.valid_to is not None and row.valid_to <= starts:
             ended += [row.memory_id] if row.context_key == draft.context_key else []
-        elif row.context_key == draft.context_key or _adds_no_fact(draft, row):
+        elif row.context_key == draft.context_key or _adds_no_fact(draft):
             if external is None:
                 return Confirm(memory_id=row.memory_id)
             ended.append(row.memory_id)
@@ -80,5 +80,5 @@ def _says_the_same(draft: Draft, row: Standing) -> bool:
     )
 
 
-def _adds_no_fact(draft: Draft, row: Standing) -> bool:
-    return draft.fact_key is None and draft.layer in {Layer.SEMANTIC, Layer.PROCEDURAL} and row.fact_key is not None
+def _adds_no_fact(draft: Draft) -> bool:
+    return draft.fact_key is None and draft.layer in {Layer.SEMANTIC, Layer.PROCEDURAL}
