@@ -33,15 +33,19 @@ FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
 WHERE m.memory_id = ANY (:ids::text[]);
 
 -- name: search_lexemes
--- Degraded recall: memories that hold any of the terms, with which of them, newest first where there are too many.
-SELECT m.memory_id, length(l.lexemes) AS size,
-       ARRAY(SELECT place FROM unnest(:terms::tsquery[]) WITH ORDINALITY AS asked (term, place)
-             WHERE l.lexemes @@ term) AS matched
-FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
-JOIN memory.lexemes l ON l.tenant_id = m.tenant_id AND l.memory_id = m.memory_id
-WHERE l.lexemes @@ :any_term::tsquery
-ORDER BY m.created_at DESC
+-- Degraded recall: memories that hold any of the terms, with which of them; where there are too many, most terms first.
+SELECT found.memory_id, found.size, found.matched
+FROM (SELECT m.memory_id, m.created_at, length(l.lexemes) AS size,
+             ARRAY(SELECT place FROM unnest(:terms::text[]) WITH ORDINALITY AS asked (term, place)
+                   WHERE l.lexemes @@ term::tsquery) AS matched
+      FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
+      JOIN memory.lexemes l ON l.tenant_id = m.tenant_id AND l.memory_id = m.memory_id
+      WHERE l.lexemes @@ (:any_term::text)::tsquery) found
+ORDER BY cardinality(found.matched) DESC, found.created_at DESC
 LIMIT :limit;
+
+-- name: visible_count$
+SELECT count(*) FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false);
 
 -- name: scope_epochs
 -- A scope without a row is at epoch 0.
@@ -398,3 +402,207 @@ SELECT EXISTS (SELECT 1 FROM memory.readable(:tenant, :allowed, :now) m
 SELECT memory_id FROM memory.memories
 WHERE tenant_id = :tenant AND owner_scope = :owner AND scope_key = :scope_key AND layer = 'semantic'
   AND content_hash = :content_hash AND provenance_kind = 'consolidation' AND status <> 'superseded';
+
+-- name: lease_index_work
+-- The oldest due rows that no relay holds; with ids, only theirs. The memory beside it is null where no points belong.
+WITH due AS (
+    SELECT o.tenant_id, o.memory_id FROM memory.index_outbox o
+    WHERE (o.leased_until IS NULL OR o.leased_until < now())
+      AND (CASE WHEN :ids::text[] IS NULL THEN o.not_before <= now()
+           ELSE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) END)
+    ORDER BY o.enqueued_at LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE memory.index_outbox o
+    SET leased_until = now() + make_interval(secs => :lease_s), attempts = o.attempts + 1
+    FROM due WHERE o.tenant_id = due.tenant_id AND o.memory_id = due.memory_id
+    RETURNING o.tenant_id, o.memory_id, o.generation, o.attempts
+)
+SELECT l.tenant_id, l.memory_id, l.generation, l.attempts,
+       m.version, m.text, m.subject, m.attribute, m.scopes, m.layer, m.valid_from, m.valid_to, m.expires_at,
+       coalesce(m.chunks, 0) AS chunks
+FROM leased l
+LEFT JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.memory_id
+    AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now());
+
+-- name: settle_index_work!
+-- What was done goes, unless the memory changed meanwhile: then it is due again at once.
+WITH done AS (
+    SELECT * FROM unnest(:tenants::text[], :ids::text[], :generations::bigint[], :versions::integer[],
+                         :chunks::integer[]) AS d (tenant_id, memory_id, generation, version, chunks)
+), settled AS (
+    DELETE FROM memory.index_outbox o USING done
+    WHERE o.tenant_id = done.tenant_id AND o.memory_id = done.memory_id AND o.generation = done.generation
+), changed AS (
+    UPDATE memory.index_outbox o SET leased_until = NULL, attempts = 0 FROM done
+    WHERE o.tenant_id = done.tenant_id AND o.memory_id = done.memory_id AND o.generation <> done.generation
+)
+UPDATE memory.memories m
+SET chunks = done.chunks, indexed_version = done.version,
+    embedder = CASE WHEN done.version IS NULL THEN NULL ELSE :embedder END
+FROM done WHERE m.tenant_id = done.tenant_id AND m.memory_id = done.memory_id;
+
+-- name: postpone_index_work!
+UPDATE memory.index_outbox o
+SET leased_until = NULL, error = :error, not_before = now() + make_interval(secs => p.delay_s)
+FROM unnest(:tenants::text[], :ids::text[], :delays_s::double precision[]) AS p (tenant_id, memory_id, delay_s)
+WHERE o.tenant_id = p.tenant_id AND o.memory_id = p.memory_id;
+
+-- name: settle_deleted$
+-- Points of deleted memories were removed; the number of rows that a relay still holds, and so may write again.
+WITH settled AS (
+    DELETE FROM memory.index_outbox o
+    WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[])
+      AND (o.leased_until IS NULL OR o.leased_until < now())
+      AND NOT EXISTS (SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id)
+)
+SELECT count(*) FROM memory.index_outbox o
+WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) AND o.leased_until >= now();
+
+-- name: index_outbox_age^
+SELECT count(*) AS waiting,
+       coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)::double precision AS oldest_s
+FROM memory.index_outbox;
+
+-- name: lock_unsent_facts
+-- The oldest facts that no other relay is sending.
+SELECT event_id, tenant_id, user_id, session_id, run_id, type, data, occurred_at FROM memory.events
+ORDER BY occurred_at, event_id LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: drop_sent_facts!
+DELETE FROM memory.events WHERE event_id = ANY (:ids::text[]);
+
+-- name: unsent_facts^
+SELECT count(*) AS unsent, coalesce(extract(epoch FROM now() - min(occurred_at)), 0)::double precision AS oldest_s
+FROM memory.events;
+
+-- name: read_embedding^
+SELECT name, dimensions, digest FROM memory.embedding;
+
+-- name: set_embedding!
+INSERT INTO memory.embedding (name, dimensions, digest) VALUES (:name, :dimensions, :digest)
+ON CONFLICT (only_row) DO UPDATE
+SET name = excluded.name, dimensions = excluded.dimensions, digest = excluded.digest, set_at = now();
+
+-- name: enqueue_everything!
+-- Every memory is to be embedded again.
+INSERT INTO memory.index_outbox AS o (tenant_id, memory_id)
+SELECT tenant_id, memory_id FROM memory.memories WHERE embedder IS DISTINCT FROM :digest AND status <> 'cold'
+ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, attempts = 0, not_before = now();
+
+-- name: tenants_with_memories
+SELECT tenant_id FROM memory.usage WHERE user_id = '' ORDER BY tenant_id;
+
+-- name: indexable
+-- What the index should hold of a tenant, but for what waits in the outbox.
+SELECT m.memory_id, m.version FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now())
+  AND NOT EXISTS (SELECT 1 FROM memory.index_outbox o
+                  WHERE o.tenant_id = m.tenant_id AND o.memory_id = m.memory_id);
+
+-- name: waiting_among
+SELECT memory_id FROM memory.index_outbox WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
+
+-- name: enqueue_memories!
+INSERT INTO memory.index_outbox AS o (tenant_id, memory_id) SELECT :tenant, unnest(:ids::text[])
+ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, not_before = now();
+
+-- name: tenants_with_expired
+SELECT DISTINCT tenant_id FROM memory.memories WHERE expires_at <= :now LIMIT :limit;
+
+-- name: long_unused
+-- Active memories in the order of their last use, a page at a time.
+SELECT m.*, '{}'::text[] AS sources FROM memory.memories m
+WHERE m.status = 'active' AND m.used_at < :before AND (m.used_at, m.tenant_id, m.memory_id)
+    > (:after_at::timestamptz, :after_tenant::text, :after_id::text)
+ORDER BY m.used_at, m.tenant_id, m.memory_id LIMIT :limit;
+
+-- name: tenants_with_uses
+SELECT DISTINCT tenant_id FROM memory.retrievals WHERE NOT counted LIMIT :limit;
+
+-- name: count_uses!
+-- What a recall put before a model was used then.
+WITH counted AS (
+    UPDATE memory.retrievals SET counted = true WHERE tenant_id = :tenant AND NOT counted
+    RETURNING injected, created_at
+), used AS (
+    SELECT id, max(created_at) AS at FROM counted, unnest(injected) AS id GROUP BY id
+)
+UPDATE memory.memories m SET used_at = used.at FROM used
+WHERE m.tenant_id = :tenant AND m.memory_id = used.id AND m.used_at < used.at;
+
+-- name: drop_old_retrievals!
+DELETE FROM memory.retrievals WHERE created_at < now() - make_interval(days => :days);
+
+-- name: drop_old_jobs!
+-- Receipts are kept for a time; what was left unfinished goes sooner, with the texts it held.
+DELETE FROM memory.jobs
+WHERE updated_at < now() - CASE WHEN done THEN make_interval(days => :receipt_days)
+                                ELSE make_interval(days => :unfinished_days) END;
+
+-- name: create_job!
+INSERT INTO memory.jobs (job_id, tenant_id, user_id, kind, state, receipt, done)
+VALUES (:job, :tenant, :user, :kind, :state, :receipt, :done);
+
+-- name: lease_job^
+-- The right to work on a job of a principal's own, for a time; each grant has a higher fence.
+UPDATE memory.jobs SET leased_until = now() + make_interval(secs => :lease_s), fence = fence + 1
+WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind AND NOT done
+  AND (leased_until IS NULL OR leased_until < now())
+RETURNING job_id, fence, state, receipt;
+
+-- name: read_job^
+SELECT job_id, kind, done, state, receipt, leased_until > now() AS leased FROM memory.jobs
+WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind;
+
+-- name: save_job$
+-- Written only by the holder of the newest grant.
+UPDATE memory.jobs SET state = :state, receipt = :receipt, done = :done, leased_until = NULL, updated_at = now()
+WHERE job_id = :job AND fence = :fence RETURNING job_id;
+
+-- name: add_candidates!
+INSERT INTO memory.distil_texts (job_id, position, text, content_hash)
+SELECT :job, * FROM unnest(:positions::integer[], :texts::text[], :hashes::bytea[]);
+
+-- name: candidates
+SELECT position, text, weight, vector, topic, selected FROM memory.distil_texts WHERE job_id = :job ORDER BY position;
+
+-- name: drop_candidate_positions!
+DELETE FROM memory.distil_texts WHERE job_id = :job AND position = ANY (:positions::integer[]);
+
+-- name: drop_job_candidates!
+DELETE FROM memory.distil_texts WHERE job_id = :job;
+
+-- name: weigh_candidates!
+UPDATE memory.distil_texts t SET weight = w.weight
+FROM unnest(:positions::integer[], :weights::integer[]) AS w (position, weight)
+WHERE t.job_id = :job AND t.position = w.position;
+
+-- name: embed_candidates!
+UPDATE memory.distil_texts t SET vector = v.vector
+FROM unnest(:positions::integer[], :vectors::bytea[]) AS v (position, vector)
+WHERE t.job_id = :job AND t.position = v.position;
+
+-- name: sort_candidates!
+UPDATE memory.distil_texts t SET topic = s.topic
+FROM unnest(:positions::integer[], :topics::integer[]) AS s (position, topic)
+WHERE t.job_id = :job AND t.position = s.position;
+
+-- name: select_candidates!
+UPDATE memory.distil_texts SET selected = position = ANY (:positions::integer[]) WHERE job_id = :job;
+
+-- name: reword_candidates!
+UPDATE memory.distil_texts t SET text = r.text, content_hash = r.content_hash
+FROM unnest(:positions::integer[], :texts::text[], :hashes::bytea[]) AS r (position, text, content_hash)
+WHERE t.job_id = :job AND t.position = r.position;
+
+-- name: injected_texts
+-- What recalls of a session returned, as far as the principal may still see it.
+SELECT DISTINCT m.memory_id, m.text
+FROM memory.retrievals r
+CROSS JOIN LATERAL unnest(r.injected) AS told (id)
+JOIN memory.readable(:tenant, :allowed, :now) m ON m.memory_id = told.id
+WHERE r.tenant_id = :tenant AND r.session_id = :session LIMIT :limit;
+
+-- name: release_index_work!
+UPDATE memory.index_outbox SET leased_until = NULL WHERE leased_until IS NOT NULL;
