@@ -1,0 +1,98 @@
+"""The index outbox: leased in SQL, replayed after a crash, in any number of replicas."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from caisson.common.ids import TenantId
+from caisson.common.postgres import Pool, fetch_all
+from caisson.memory.adapters.postgres.rows import Row
+from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.phrasing import phrase
+from caisson.memory.domain.relaying import Backlog, Done, Due, Indexable, delay_s
+
+
+class PostgresIndexOutbox:
+    """The domain's `IndexOutbox`."""
+
+    def __init__(self, pool: Pool, queries: Any, *, lease_s: float = 30) -> None:
+        self._pool = pool
+        self._sql = queries
+        self._lease_s = float(lease_s)
+
+    async def lease(self, limit: int) -> list[Due]:
+        """Take the oldest due work that nobody holds."""
+        return await self._lease(tenant=None, ids=None, limit=limit)
+
+    async def lease_these(self, tenant: TenantId, memory_ids: Sequence[str]) -> list[Due]:
+        """Take the work about these memories that nobody holds."""
+        return await self._lease(tenant=tenant, ids=list(memory_ids), limit=len(memory_ids))
+
+    async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
+        """Take work off; what changed meanwhile stays and is due at once."""
+        async with self._pool.acquire() as connection:
+            await self._sql.settle_index_work(
+                connection,
+                tenants=[item.due.tenant for item in done],
+                ids=[item.due.memory_id for item in done],
+                generations=[item.due.generation for item in done],
+                versions=[item.due.memory.version if item.due.memory else None for item in done],
+                chunks=[item.chunks for item in done],
+                embedder=embedder,
+            )
+
+    async def postpone(self, dues: Sequence[Due], *, error: str) -> None:
+        """Give work back for later."""
+        async with self._pool.acquire() as connection:
+            await self._sql.postpone_index_work(
+                connection,
+                tenants=[due.tenant for due in dues],
+                ids=[due.memory_id for due in dues],
+                delays_s=[delay_s(due.attempts) for due in dues],
+                error=error,
+            )
+
+    async def settle_deleted(self, tenant: TenantId, memory_ids: Sequence[str]) -> int:
+        """Take work about deleted memories off; return how much of it a relay still holds."""
+        async with self._pool.acquire() as connection:
+            return int(await self._sql.settle_deleted(connection, tenant=tenant, ids=list(memory_ids)))
+
+    async def release_all(self) -> None:
+        """Give back what a process that is gone had taken. Only where there is one replica."""
+        async with self._pool.acquire() as connection:
+            await self._sql.release_index_work(connection)
+
+    async def backlog(self) -> Backlog:
+        """Return how much waits, and how long the oldest has."""
+        async with self._pool.acquire() as connection:
+            row = await self._sql.index_outbox_age(connection)
+        return Backlog(waiting=row["waiting"], oldest_s=row["oldest_s"])
+
+    async def _lease(self, *, tenant: TenantId | None, ids: list[str] | None, limit: int) -> list[Due]:
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(
+                self._sql.lease_index_work(connection, tenant=tenant, ids=ids, limit=limit, lease_s=self._lease_s)
+            )
+        return [_due(row) for row in rows]
+
+
+def _due(row: Row) -> Due:
+    return Due(
+        tenant=TenantId(row["tenant_id"]),
+        memory_id=row["memory_id"],
+        generation=row["generation"],
+        attempts=row["attempts"],
+        memory=None if row["version"] is None else _indexable(row),
+    )
+
+
+def _indexable(row: Row) -> Indexable:
+    return Indexable(
+        version=row["version"],
+        text=phrase(row["text"], row["subject"], row["attribute"]),
+        scopes=frozenset(row["scopes"]),
+        layer=Layer(row["layer"]),
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+        expires_at=row["expires_at"],
+        chunks=row["chunks"],
+    )

@@ -1,0 +1,90 @@
+"""From SQL to the index: work that is leased, done outside any transaction, and done again after a crash."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from caisson.common.ids import TenantId
+from caisson.memory.domain.layers import Layer
+
+MAX_DELAY_S = 300.0
+_FIRST_DELAY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexable:
+    """A memory as the index must show it. `chunks` is how many points the index held of it before."""
+
+    version: int
+    text: str
+    scopes: frozenset[str]
+    layer: Layer
+    valid_from: datetime
+    valid_to: datetime | None
+    expires_at: datetime | None
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A memory whose points may differ from its row; `memory` None means that no points belong."""
+
+    tenant: TenantId
+    memory_id: str
+    generation: int
+    attempts: int
+    memory: Indexable | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Work whose points are written; `chunks` is how many."""
+
+    due: Due
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """How far the index is behind."""
+
+    waiting: int
+    oldest_s: float
+
+
+class IndexOutbox(Protocol):
+    """The index outbox of the store."""
+
+    async def lease(self, limit: int) -> list[Due]:
+        """Take the oldest due work that nobody holds."""
+
+    async def lease_these(self, tenant: TenantId, memory_ids: Sequence[str]) -> list[Due]:
+        """Take the work about these memories that nobody holds."""
+
+    async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
+        """Take work off; what changed meanwhile stays and is due at once."""
+
+    async def postpone(self, dues: Sequence[Due], *, error: str) -> None:
+        """Give work back for later; `error` holds no text of a memory."""
+
+    async def settle_deleted(self, tenant: TenantId, memory_ids: Sequence[str]) -> int:
+        """Take work about deleted memories off; return how much of it a relay still holds."""
+
+    async def backlog(self) -> Backlog:
+        """Return how much waits, and how long the oldest has."""
+
+
+class Indexing(Protocol):
+    """Keeping the index up with the store."""
+
+    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
+        """Index these memories now if the index is up; otherwise the relay does it later."""
+
+    async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Remove deleted memories from index and caches; whether that is certain to have been the last of them."""
+
+
+def delay_s(attempts: int) -> float:
+    """Return how long work waits after so many attempts: doubling from half a second to five minutes."""
+    return min(MAX_DELAY_S, _FIRST_DELAY_S * 2.0 ** min(attempts - 1, 16))
