@@ -3,7 +3,8 @@
 CaissonError
 ├── InvalidInput          invalid_input
 │   ├── InvalidId         invalid_id
-│   └── PayloadTooLarge   payload_too_large
+│   ├── PayloadTooLarge   payload_too_large
+│   └── EmptyQuery        empty_query
 ├── NotFound              not_found
 ├── Conflict              conflict
 │   ├── LeaseLost         lease_lost
@@ -61,6 +62,12 @@ class PayloadTooLarge(InvalidInput):
     """A body or a value exceeds a stated size."""
 
     code = "payload_too_large"
+
+
+class EmptyQuery(InvalidInput):
+    """A query says nothing that could be searched for; it never means everything."""
+
+    code = "empty_query"
 
 
 class NotFound(CaissonError):

@@ -32,6 +32,11 @@ SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
 FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
 WHERE m.memory_id = ANY (:ids::text[]);
 
+-- name: expired_among$
+-- How many of these ids are the principal's to see, but for their expiry.
+SELECT count(*) FROM memory.readable(:tenant, :allowed, '-infinity') m
+WHERE m.memory_id = ANY (:ids::text[]) AND m.expires_at <= :now;
+
 -- name: search_lexemes
 -- Degraded recall: memories that hold any of the terms, with which of them; where there are too many, most terms first.
 SELECT found.memory_id, found.size, found.matched

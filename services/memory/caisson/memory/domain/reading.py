@@ -44,6 +44,9 @@ class Reading(Protocol):
     async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
         """Return those of the ids that a recall may tell now; the check of every hit before it leaves."""
 
+    async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
+        """Count those of the ids that are the principal's to see but have expired."""
+
     async def history(self, id_: str, filter_: HardFilter) -> list[Change]:
         """Return every version of a memory and of the facts before and after it, oldest first; or raise NotFound."""
 

@@ -35,7 +35,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def _terms(text: str, *, single: bool) -> Iterator[str]:
-    for match in _COMPOUND.finditer(_fold(text)):
+    for match in _COMPOUND.finditer(fold(text)):
         compound = match.group()
         parts = _PART.findall(compound)
         if len(parts) > 1:
@@ -54,7 +54,8 @@ def _split(part: str, *, single: bool) -> Iterator[str]:
             yield from piece
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """Return a text without case, accents and widths, as its terms are."""
     decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 

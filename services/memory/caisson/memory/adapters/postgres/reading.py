@@ -54,6 +54,11 @@ class PostgresReading:
             rows = await fetch_all(self._sql.visible_among(connection, **hard(filter_), ids=list(memory_ids)))
         return {row["memory_id"]: memory_of(row) for row in rows}
 
+    async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
+        """Count those of the ids that are the principal's to see but have expired."""
+        async with self._pool.acquire() as connection:
+            return int(await self._sql.expired_among(connection, **gate(filter_), ids=list(memory_ids)))
+
     async def history(self, id_: str, filter_: HardFilter) -> list[Change]:
         """Return every version of a memory and of its chain of facts, oldest first; or raise NotFound."""
         async with self._pool.acquire() as connection:
