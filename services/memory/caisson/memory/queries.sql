@@ -56,10 +56,6 @@ SELECT count(*) FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, fa
 -- A scope without a row is at epoch 0.
 SELECT scope, epoch FROM memory.scope_epochs WHERE tenant_id = :tenant AND scope = ANY (:allowed::text[]);
 
--- name: record_retrieval!
-INSERT INTO memory.retrievals (retrieval_id, tenant_id, user_id, session_id, kind, injected)
-VALUES (:retrieval, :tenant, :user, :session, :kind, :injected);
-
 -- name: record_events!
 -- Facts for the bus, in the transaction that makes them true.
 INSERT INTO memory.events (event_id, tenant_id, user_id, session_id, run_id, type, data)
@@ -611,3 +607,45 @@ WHERE r.tenant_id = :tenant AND r.session_id = :session LIMIT :limit;
 
 -- name: release_index_work!
 UPDATE memory.index_outbox SET leased_until = NULL WHERE leased_until IS NOT NULL;
+
+-- name: record_recall!
+-- What a recall told, and the fact for the bus that it did, in one statement.
+WITH told AS (
+    INSERT INTO memory.retrievals (retrieval_id, tenant_id, user_id, session_id, kind, injected)
+    VALUES (:retrieval, :tenant, :user, :session, :kind, :injected)
+)
+INSERT INTO memory.events (event_id, tenant_id, user_id, session_id, type, data)
+VALUES (:event, :tenant, :user, :session, 'memory.recalled', :data);
+
+-- name: reward_retrieval^
+-- Rewarded once, by the principal whose recall it was.
+UPDATE memory.retrievals SET reward = :reward, rewarded_at = now()
+WHERE retrieval_id = :retrieval AND tenant_id = :tenant AND user_id = :user AND reward IS NULL
+RETURNING injected;
+
+-- name: has_retrieval$
+SELECT EXISTS (SELECT 1 FROM memory.retrievals
+               WHERE retrieval_id = :retrieval AND tenant_id = :tenant AND user_id = :user);
+
+-- name: utilities
+-- How useful those of the ids have proved that the principal may still read.
+SELECT m.memory_id, m.q FROM memory.readable(:tenant, :allowed, :now) m WHERE m.memory_id = ANY (:ids::text[]);
+
+-- name: set_utilities!
+-- Utility is no version: neither readers nor the index notice it.
+UPDATE memory.memories m SET q = learned.q, visits = m.visits + 1
+FROM unnest(:ids::text[], :qs::double precision[]) AS learned (id, q)
+WHERE m.tenant_id = :tenant AND m.memory_id = learned.id;
+
+-- name: calibrations
+SELECT embedder, set_hash, dense_threshold, lexical_threshold FROM memory.calibrations ORDER BY calibrated_at DESC;
+
+-- name: calibrate!
+INSERT INTO memory.calibrations (embedder, set_hash, target_rate, dense_threshold, lexical_threshold, measured)
+VALUES (:embedder, :set_hash, :target_rate, :dense, :lexical, :measured)
+ON CONFLICT (embedder) DO UPDATE SET
+    set_hash = excluded.set_hash, target_rate = excluded.target_rate, dense_threshold = excluded.dense_threshold,
+    lexical_threshold = excluded.lexical_threshold, measured = excluded.measured, calibrated_at = now();
+
+-- name: forget_calibrations!
+DELETE FROM memory.calibrations;
