@@ -3,12 +3,11 @@
 Invariant: what the store does not confirm for this principal at this moment neither leaves nor counts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from caisson.common.ids import new_id
-from caisson.memory.domain.asking import check_query, searched_layers
+from caisson.memory.domain.asking import check_query
 from caisson.memory.domain.assembling import entry
 from caisson.memory.domain.budgeting import Filled, fill
 from caisson.memory.domain.coverage import coverage
@@ -16,7 +15,6 @@ from caisson.memory.domain.gating import Thresholds, passes
 from caisson.memory.domain.indexing import Candidate
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.memories import Memory
-from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.reading import Reading
 from caisson.memory.domain.recalls import Asked, Found, Recall, Report, Told
 from caisson.memory.domain.retrievals import Retrieval, Retrievals
@@ -47,13 +45,11 @@ class Recaller:
         reading: Reading,
         retrievals: Retrievals,
         thresholds: Thresholds,
-        clock: Callable[[], datetime],
     ) -> None:
         self._searcher = searcher
         self._reading = reading
         self._retrievals = retrievals
         self._thresholds = thresholds
-        self._clock = clock
 
     async def recall(self, asked: Asked) -> Recall:
         """Return what the principal may see that is near enough and fits.
@@ -63,16 +59,15 @@ class Recaller:
             Unavailable: the recall would be degraded, and the principal asked to fail then.
         """
         check_query(asked.query)
-        filter_ = self._filter(asked)
         limit = max(_CANDIDATES_PER_LEG, _CANDIDATES_PER_HIT * asked.k)
-        searched = await self._searcher.search(asked.query, filter_, limit=limit, may_degrade=asked.may_degrade)
-        checked = await self._check(asked, searched, filter_)
+        searched = await self._searcher.search(asked.query, asked.filter_, limit=limit, may_degrade=asked.may_degrade)
+        checked = await self._check(asked, searched)
         passed = [item for item in checked.found if self._passes(item)]
         filled = self._fill(asked, passed)
         told = tuple(Told(found=item, score=score, tokens=tokens) for (score, item), tokens in filled.kept)
         retrieval = Retrieval(
             retrieval_id=new_id("ret"),
-            principal=asked.principal,
+            principal=asked.filter_.principal,
             session_id=asked.session_id,
             kind=asked.kind,
             injected=tuple(item.found.memory.memory_id for item in told),
@@ -81,22 +76,13 @@ class Recaller:
         report = self._report(searched, checked, gated=len(checked.found) - len(passed), filled=filled)
         return Recall(retrieval_id=retrieval.retrieval_id, told=told, report=report)
 
-    def _filter(self, asked: Asked) -> HardFilter:
-        now = self._clock()
-        return HardFilter(
-            principal=asked.principal,
-            now=now,
-            as_of=asked.as_of or now,
-            layers=searched_layers(asked.layers, asked.session_id),
-        )
-
-    async def _check(self, asked: Asked, searched: Searched, filter_: HardFilter) -> _Checked:
+    async def _check(self, asked: Asked, searched: Searched) -> _Checked:
         """Ask the store about every candidate; what it does not confirm is not there."""
         candidates = searched.candidates.found
         ids = [candidate.memory_id for candidate in candidates]
-        visible = await self._reading.visible_among(ids, filter_) if ids else {}
+        visible = await self._reading.visible_among(ids, asked.filter_) if ids else {}
         unseen = [memory_id for memory_id in ids if memory_id not in visible]
-        expired = await self._reading.expired_among(unseen, filter_) if unseen else 0
+        expired = await self._reading.expired_among(unseen, asked.filter_) if unseen else 0
         confirmed = [
             (candidate, visible[candidate.memory_id]) for candidate in candidates if candidate.memory_id in visible
         ]

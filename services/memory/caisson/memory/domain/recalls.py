@@ -1,26 +1,22 @@
 """What is asked of a recall and what it answers. Invariant: an answer says everything that happened to it."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
-from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.memories import Memory
-from caisson.memory.domain.principals import Principal
+from caisson.memory.domain.principals import HardFilter
 
 Kind = Literal["search", "context"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A recall as its principal asks for it. `as_of` None means now; memories of a session need its id."""
+    """A recall: the query, what its principal may see at all, and how much it wants."""
 
-    principal: Principal
     query: str
+    filter_: HardFilter
     k: int
     token_budget: int
-    layers: frozenset[Layer] = frozenset()
-    as_of: datetime | None = None
     session_id: str | None = None
     may_degrade: bool = True
     kind: Kind = "search"
