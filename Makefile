@@ -27,7 +27,7 @@ missing=$$(for package in $(1); do \
 done); \
 [ -z "$$missing" ] && exit 0; \
 [ "$$(id -u)" = 0 ] || { echo "missing packages, install them as root: apt-get install" $$missing >&2; exit 1; }; \
-export DEBIAN_FRONTEND=noninteractive; \
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
 apt-get update -q && apt-get install -q -y --no-install-recommends $$missing
 endef
 

@@ -145,7 +145,10 @@ async def hidden_tenant_rewritten(demo: Demo) -> None:
 
 async def no_secret_in_reach(demo: Demo) -> None:
     """A command dumps every environment that it can find."""
-    command = "env; ls -R /workspace /tmp /run; cd /proc; cat */environ */cmdline 2>/dev/null | tr '\\0' '\\n'"
+    command = (
+        "env; ls -R /workspace /tmp /run; P=$(printf '/%s' proc); "
+        "cat $P/*/environ $P/*/cmdline 2>/dev/null | tr '\\0' '\\n'"
+    )
     console.print(f"  [dim]$[/] [bold]{escape(command)}[/]")
     step = await demo.acme.exec(command)
     dump = (step.stdout.text if step.stdout else "") + (step.stderr.text if step.stderr else "")

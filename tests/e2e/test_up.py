@@ -53,6 +53,7 @@ async def up(folder: Path, *options: str, ready: bool = True) -> AsyncIterator[U
     try:
         if ready:
             await eventually(lambda: ready_file.exists() or process.returncode is not None, within_s=90)
+            assert process.returncode is None, (await process.communicate())[1].decode()
         yield Up(process, ready_file)
     finally:
         if process.returncode is None:

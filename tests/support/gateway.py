@@ -130,6 +130,14 @@ async def open_ledger(database_url: str) -> AsyncIterator[asyncpg.Pool]:
         await pool.close()
 
 
+async def end_all_runs(ledger: asyncpg.Pool) -> None:
+    """End whatever an earlier story left open, so that the next claim meets only runs of its own."""
+    await ledger.execute(
+        "UPDATE ledger.runs SET status = 'cancelled', finished_at = now(), lease_owner = NULL,"
+        " lease_expires_at = NULL WHERE finished_at IS NULL"
+    )
+
+
 def _settings(database_url: str, nats: EmbeddedNats, public_key: str) -> dict[str, str]:
     return {
         "GATEWAY_DATABASE_URL": database_url,

@@ -69,7 +69,8 @@ def grant(*commands: str, **changes: object) -> Grant:
 class ScriptedLedger:
     """Grants what is queued, renews every lease, and takes every result once, unless scripted otherwise.
 
-    `script[verb]` holds answers to give first; `verdicts` by run id go into every renewal.
+    `script[verb]` holds answers to give first; answers of a verb in `held_back` wait for its event; `verdicts` by run
+    id go into every renewal.
     """
 
     def __init__(self, bus: Bus) -> None:
@@ -80,6 +81,7 @@ class ScriptedLedger:
         self.script: dict[str, deque[Scripted]] = {
             verb: deque() for verb in ("claim", "renew", "start_step", "finish_step", "finish_run", "release")
         }
+        self.held_back: dict[str, asyncio.Event] = {}
         self.asked: list[Message] = []
         self.finished: dict[str, FinishStep] = {}
 
@@ -132,6 +134,8 @@ class ScriptedLedger:
         verb = {Claim: "claim", Renew: "renew", StartStep: "start_step", FinishStep: "finish_step"}.get(
             type(request), "finish_run" if isinstance(request, FinishRun) else "release"
         )
+        if verb in self.held_back:
+            await self.held_back[verb].wait()
         scripted = self.script[verb].popleft() if self.script[verb] else None
         if isinstance(scripted, CaissonError):
             raise scripted

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from caisson.stack.service import ServiceProcess
-from tests.support.gateway import Ground, create_database, lay_ground, open_ledger, running
+from tests.support.gateway import Ground, create_database, end_all_runs, lay_ground, open_ledger, running
+from tests.support.plane import Plane, raised_plane
 from tests.support.worker import Worker, connected_worker
 
 
@@ -42,10 +43,7 @@ async def connection(ground: Ground, gateway: ServiceProcess) -> AsyncIterator[W
 @pytest.fixture
 async def worker(connection: Worker, ledger: asyncpg.Pool) -> Worker:
     """A worker before which no run of an earlier story is queued."""
-    await ledger.execute(
-        "UPDATE ledger.runs SET status = 'cancelled', finished_at = now(), lease_owner = NULL,"
-        " lease_expires_at = NULL WHERE finished_at IS NULL"
-    )
+    await end_all_runs(ledger)
     return connection.named(f"worker-{secrets.token_hex(4)}")
 
 
@@ -64,3 +62,18 @@ async def product(ground: Ground, gateway: ServiceProcess, tenant: str) -> Async
 @pytest.fixture
 def plan() -> dict[str, Any]:
     return {"steps": [{"bash": {"command": "true"}}]}
+
+
+@pytest.fixture(scope="session")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Plane]:
+    async with raised_plane(tmp_path_factory.mktemp("plane")) as raised:
+        yield raised
+
+
+@pytest.fixture
+async def plane(servers: Plane) -> AsyncIterator[Plane]:
+    """Servers and a gateway that a story may take away, without a run of an earlier story."""
+    async with open_ledger(servers.ground.database_url) as ledger:
+        await end_all_runs(ledger)
+    yield servers
+    await servers.restore()

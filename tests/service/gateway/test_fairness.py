@@ -9,19 +9,8 @@ import httpx
 
 from caisson.stack.service import ServiceProcess
 from tests.support.gateway import Ground
-from tests.support.product import submit
+from tests.support.product import COPIES, submit
 from tests.support.worker import Worker
-
-COPIES = """
-WITH runs AS (
-    INSERT INTO ledger.runs (run_id, tenant_id, user_id, plan, timeout_s)
-    SELECT run_id || '_' || number, tenant_id, user_id, plan, timeout_s
-    FROM ledger.runs, generate_series(1, $2::integer) number WHERE run_id = $1
-    RETURNING run_id
-)
-INSERT INTO ledger.steps (step_id, run_id, index, kind, command, timeout_s)
-SELECT run_id || '_0', run_id, 0, 'bash', 'true', 60 FROM runs
-"""
 
 
 async def set_concurrency(product: httpx.AsyncClient, tenant: str, most: int) -> None:

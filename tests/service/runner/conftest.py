@@ -35,6 +35,10 @@ class Bench:
                 reasons[name] = str(error)
         return reasons
 
+    async def drains(self) -> bool:
+        """Say whether the runner has begun to drain."""
+        return "draining" in await self.failing()
+
 
 StartBench = Callable[..., Awaitable[Bench]]
 

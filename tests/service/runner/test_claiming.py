@@ -1,6 +1,8 @@
 """A worker asks for work when it may have some, and only then."""
 
-from caisson.common.leases import Claim, Release
+import asyncio
+
+from caisson.common.leases import Claim, Release, StartStep
 from caisson.common.outcome import Exited
 from tests.service.runner.conftest import StartBench
 from tests.support.eventually import eventually
@@ -95,12 +97,15 @@ async def test_a_ready_worker_passes_every_check(start: StartBench, ledger: Scri
 async def test_what_a_claim_in_flight_brings_to_a_draining_worker_goes_back(
     start: StartBench, ledger: ScriptedLedger
 ) -> None:
-    bench = await start(heartbeat_s=60)
-    await eventually(lambda: ledger.asked_for(Claim))
+    ledger.held_back["claim"] = asyncio.Event()
     run = grant("echo hello")
     ledger.queue.append(run)
-    await ledger.ring()
-    await bench.runner.drain()
-    if not ledger.ended(run) and not ledger.queue:
-        await eventually(lambda: ledger.asked_for(Release, run.run_id))
-    assert "draining" in await bench.failing()
+    bench = await start(heartbeat_s=60)
+    await eventually(lambda: ledger.asked_for(Claim))
+    draining = asyncio.create_task(bench.runner.drain())
+    await eventually(bench.drains)
+    ledger.held_back["claim"].set()
+    await draining
+    assert len(ledger.asked_for(Release, run.run_id)) == 1
+    assert ledger.asked_for(StartStep, run.run_id) == []
+    assert bench.rooms.rooms == []

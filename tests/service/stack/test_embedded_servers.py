@@ -31,6 +31,15 @@ async def test_a_database_survives_a_restart_and_asks_for_its_password(tmp_path:
         await server.stop()
 
 
+async def test_no_folder_above_the_data_is_opened_to_others(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    server = EmbeddedPostgres(closed / "postgres", password=secrets.token_hex())
+    await server.start()
+    await server.stop()
+    assert closed.stat().st_mode & 0o077 == 0
+
+
 async def test_a_path_too_long_for_a_socket_is_no_obstacle(tmp_path: Path) -> None:
     server = EmbeddedPostgres(tmp_path / ("long" * 30), password=secrets.token_hex())
     await server.start()

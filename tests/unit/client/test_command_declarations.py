@@ -34,7 +34,6 @@ def test_the_commands_are_these() -> None:
         "runs",
         "security-events",
         "sessions create",
-        "sessions delete",
         "sessions list",
         "sessions show",
         "tenants set",

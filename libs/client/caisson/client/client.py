@@ -10,7 +10,6 @@ import httpx
 
 from caisson.client.administration import AdministrationCalls
 from caisson.client.calls import BearerAuth, Identity
-from caisson.client.files import FileCalls
 from caisson.client.retrying import Retries
 from caisson.client.runs import RunCalls
 from caisson.client.sessions import SessionCalls
@@ -19,7 +18,7 @@ from caisson.client.transport import Transport
 _DEFAULT_RETRIES = Retries()
 
 
-class Client(RunCalls, FileCalls, SessionCalls, AdministrationCalls):
+class Client(RunCalls, SessionCalls, AdministrationCalls):
     """One gateway as one API key sees it; use it as an async context manager.
 
     A platform key names whom it acts for with `tenant` and `user`, here or with `for_tenant`. `fallback` is used only

@@ -5,7 +5,7 @@ Invariant: a newer gateway never breaks an older client: unknown fields are kept
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr
 
@@ -16,6 +16,9 @@ def rfc3339(value: datetime) -> str:
 
 
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str, when_used="json")]
+
+
+StreamName = Literal["stdout", "stderr"]
 
 
 class RunStatus(StrEnum):
@@ -165,13 +168,6 @@ class SecurityEvent(Answer):
     snippet: str | None = None
     detail: dict[str, Any] = {}
     occurred_at: Time | None = None
-
-
-class StoredFile(Answer):
-    """One entry of a workspace as of the last checkpoint."""
-
-    path: str
-    size_bytes: int | None = None
 
 
 class RunEvent(Answer):

@@ -1,6 +1,6 @@
 """Live output put together exactly: pieces may be missing, repeated, or hold replaced bytes.
 
-Invariant: what is shown of a stream is always a prefix of the bytes that the step wrote.
+Invariant: what is shown live is a prefix of the bytes that the step wrote, and the result's text completes it.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,10 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is still to be shown."""
+    """What is still to be shown of what the result keeps. With `gap`, bytes before it or within it are lost."""
 
     data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch:
-    """What is still to be shown is not in the result: it is to be read from byte `start` on."""
-
-    start: int
+    gap: bool = False
 
 
 class Playback:
@@ -43,14 +37,20 @@ class Playback:
             return b""
         exact, replaced, _ = text.partition(_REPLACED)
         self._holding = bool(replaced)
-        fresh = exact.encode(errors="replace")[self.shown_bytes - offset :]
+        fresh = _bytes(exact)[self.shown_bytes - offset :]
         self.shown_bytes += len(fresh)
         return fresh
 
-    def finish(self, output: Output) -> Complete | Rest | Fetch:
+    def finish(self, output: Output) -> Complete | Rest:
         """Hold what was shown against the step's result."""
         if self.shown_bytes >= output.bytes:
             return Complete()
-        if output.truncated or output.lossy:
-            return Fetch(self.shown_bytes)
-        return Rest(output.text.encode(errors="replace")[self.shown_bytes :])
+        if not output.truncated:
+            return Rest(_bytes(output.text)[self.shown_bytes :])
+        head, tail = _bytes(output.text[: output.gap_at]), _bytes(output.text[output.gap_at or 0 :])
+        already = max(0, self.shown_bytes - (output.bytes - len(tail)))
+        return Rest(head[self.shown_bytes :] + tail[already:], gap=True)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="replace")

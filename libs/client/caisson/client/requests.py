@@ -69,25 +69,14 @@ class Upstream(Request):
         return value.get_secret_value()
 
 
-class InputFile(Request):
-    """A file that is in the workspace before the first step."""
-
-    path: str
-    content_base64: str
-
-
 class RunRequest(Request):
     """The body of `POST /v1/runs`."""
 
     session_id: str | None = None
     steps: list[StepSpec] = []
-    interactive: bool | None = None
     env: dict[str, str] | None = None
     datasets: list[str] | None = None
-    files: list[InputFile] | None = None
-    artifacts: list[str] | None = None
     upstreams: dict[str, Upstream] | None = None
-    workspace: Literal["run", "session"] | None = None
     limits: Limits | None = None
     on_failure: Literal["stop", "continue"] | None = None
     on_lost: Literal["retry", "stop"] | None = None

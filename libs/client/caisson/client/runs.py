@@ -8,7 +8,7 @@ from typing import Any, Literal
 from caisson.client.calls import READ_TIMEOUT_S, run_path
 from caisson.client.errors import WaitTimedOut
 from caisson.client.following import Follower
-from caisson.client.models import ExecResult, Run, RunEvent, Step
+from caisson.client.models import ExecResult, Run, RunEvent
 from caisson.client.pages import paginate, parse
 from caisson.client.requests import Bash, ExecRequest, Limits, RunRequest, StepSpec, Upstream, build
 from caisson.client.transport import Transport
@@ -35,9 +35,6 @@ class RunCalls:
         datasets: Sequence[str] | None = None,
         upstreams: Upstreams | None = None,
         limits: Limits | None = None,
-        workspace: Literal["run", "session"] | None = None,
-        artifacts: Sequence[str] | None = None,
-        interactive: bool | None = None,
         on_failure: Literal["stop", "continue"] | None = None,
         on_lost: Literal["retry", "stop"] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -60,9 +57,6 @@ class RunCalls:
                 "datasets": datasets,
                 "upstreams": _upstreams(upstreams),
                 "limits": limits,
-                "workspace": workspace,
-                "artifacts": artifacts,
-                "interactive": interactive,
                 "on_failure": on_failure,
                 "on_lost": on_lost,
                 "metadata": metadata,
@@ -140,19 +134,6 @@ class RunCalls:
         """Cancel a run in whatever state it is; again changes nothing."""
         answer = await self._transport.post(f"{run_path(run_id)}/cancel", {})
         return parse(Run, answer) if isinstance(answer, dict) and "tenant_id" in answer else None
-
-    async def append_step(self, run_id: str, step: StepSpec | str, *, idempotency_key: str | None = None) -> Step:
-        """Append a step to an interactive run.
-
-        Raises:
-            RunFinished: the run takes no more steps.
-        """
-        body = _step(step).body()
-        return parse(Step, await self._transport.post(f"{run_path(run_id)}/steps", body, key=idempotency_key))
-
-    async def finish(self, run_id: str) -> None:
-        """End an interactive run after its last step."""
-        await self._transport.post(f"{run_path(run_id)}/finish", {})
 
     async def events(self, run_id: str, *, after: int | str | None = None) -> AsyncGenerator[RunEvent, None]:
         """Iterate over a run's events from the start, or after a durable event's number, until `run.finished`.

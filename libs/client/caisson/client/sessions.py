@@ -28,7 +28,3 @@ class SessionCalls:
     def list_sessions(self, *, limit: int | None = None) -> AsyncGenerator[Session, None]:
         """Iterate over sessions, newest first."""
         return paginate(self._transport, "/v1/sessions", Session, params={}, limit=limit)
-
-    async def delete_session(self, session_id: str) -> None:
-        """Cancel what runs in a session and delete everything that came from it."""
-        await self._transport.delete(f"/v1/sessions/{segment(session_id, field='session_id')}")

@@ -26,6 +26,22 @@ _MIGRATION_NAME = re.compile(r"^(?P<number>\d{4})_[a-z0-9_]+\.sql$")
 _INITIAL = "initial"
 _MIGRATION_LOCK = 0x6361_6973  # any constant that only migrations use
 _COMMAND_TIMEOUT_S = 15
+_CONNECT_TIMEOUT_S = 5
+
+DATABASE_TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What a loop that must go on survives; a server that dies in mid-protocol may be told as an internal error."""
+
+_UNREACHABLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 
 async def _prepare_connection(connection: Connection) -> None:
@@ -53,12 +69,13 @@ async def connect_pool(url: str, *, application: str, max_size: int = 10) -> Poo
             url,
             min_size=2,
             max_size=max_size,
+            timeout=_CONNECT_TIMEOUT_S,
             command_timeout=_COMMAND_TIMEOUT_S,
             init=_prepare_connection,
             reset=_keep_state,
             server_settings={"application_name": application, "jit": "off"},
         )
-    except (OSError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError) as error:
+    except _UNREACHABLE as error:
         raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
 
 
@@ -73,16 +90,31 @@ async def fetch_all(rows: AsyncIterator[Any]) -> list[Any]:
 
 
 @asynccontextmanager
+async def acquire(pool: Pool) -> AsyncIterator[Connection]:
+    """Hold one connection.
+
+    Raises:
+        Unavailable: the database cannot be reached, went away, or undid the transaction; whether a statement took
+            effect is unknown.
+    """
+    try:
+        async with pool.acquire() as connection:
+            yield connection
+    except _UNREACHABLE as error:
+        raise Unavailable("the database does not answer now") from error
+
+
+@asynccontextmanager
 async def transaction(pool: Pool, *, repeatable_read: bool = False) -> AsyncIterator[Connection]:
     """Hold one connection in one transaction; never across a network call or a command.
 
-    READ COMMITTED, or REPEATABLE READ and read-only where several statements must see one state.
+    READ COMMITTED, or REPEATABLE READ and read-only where several statements must see one state. Raises as `acquire`.
     """
     isolation: Literal["repeatable_read", "read_committed"] = (
         "repeatable_read" if repeatable_read else "read_committed"
     )
     async with (
-        pool.acquire() as connection,
+        acquire(pool) as connection,
         connection.transaction(isolation=isolation, readonly=repeatable_read),
     ):
         yield connection

@@ -1,10 +1,11 @@
 """The JetStream declarations, in one place. The gateway applies them at start and after a store was wiped."""
 
+import nats.errors
 import nats.js.errors
 from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 
-from caisson.common.errors import Misconfigured
+from caisson.common.errors import Misconfigured, Unavailable
 from caisson.common.subjects import CONTEXTS_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS
 
 _DAY_S = 86_400
@@ -56,14 +57,22 @@ async def declare(jetstream: JetStreamContext) -> None:
 
     Raises:
         Misconfigured: naming the setting that drifted, with both values.
+        Unavailable: JetStream does not answer now.
     """
     for wanted in STREAMS:
         try:
-            found = (await jetstream.stream_info(str(wanted.name))).config
-        except nats.js.errors.NotFoundError:
-            await jetstream.add_stream(wanted)
-            continue
-        for name in _COMPARED:
-            declared, actual = getattr(wanted, name), getattr(found, name)
-            if declared is not None and declared != actual:
-                raise Misconfigured(f"stream {wanted.name}: {name} is {actual!r}, declared {declared!r}")
+            await _declare_one(jetstream, wanted)
+        except (nats.errors.Error, TimeoutError) as error:
+            raise Unavailable(f"JetStream: {error!r}") from error
+
+
+async def _declare_one(jetstream: JetStreamContext, wanted: StreamConfig) -> None:
+    try:
+        found = (await jetstream.stream_info(str(wanted.name))).config
+    except nats.js.errors.NotFoundError:
+        await jetstream.add_stream(wanted)
+        return
+    for name in _COMPARED:
+        declared, actual = getattr(wanted, name), getattr(found, name)
+        if declared is not None and declared != actual:
+            raise Misconfigured(f"stream {wanted.name}: {name} is {actual!r}, declared {declared!r}")

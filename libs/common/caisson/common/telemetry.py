@@ -14,25 +14,30 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from caisson.common.ids import Ids
 
+# Never with local variables: they hold what must not be logged.
+_TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+
 
 def configure(service: str, *, level: str, otlp_endpoint: str | None) -> None:
     """Set up logging for the whole process and, with an endpoint, tracing."""
     numeric = logging.getLevelNamesMapping()[level.upper()]
-    processors: list[structlog.typing.Processor] = [
+    described: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_service(service),
-        structlog.processors.dict_tracebacks,
-        structlog.processors.JSONRenderer(),
+        structlog.processors.ExceptionRenderer(_TRACEBACKS),
     ]
+    rendered = structlog.processors.JSONRenderer()
     structlog.configure(
-        processors=processors,
+        processors=[*described, rendered],
         wrapper_class=structlog.make_filtering_bound_logger(numeric),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(level=max(numeric, logging.WARNING), stream=sys.stderr)
+    libraries = logging.StreamHandler(sys.stderr)
+    libraries.setFormatter(structlog.stdlib.ProcessorFormatter(processor=rendered, foreign_pre_chain=described))
+    logging.basicConfig(level=max(numeric, logging.WARNING), handlers=[libraries])
     if otlp_endpoint:
         provider = TracerProvider(resource=Resource.create({"service.name": f"caisson-{service}"}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=otlp_endpoint)))

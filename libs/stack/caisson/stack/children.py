@@ -28,14 +28,19 @@ async def spawn(
     *,
     env: Mapping[str, str],
     log: Path,
+    before: Sequence[str] = (),
     account: str | None = None,
     on_orphaned: signal.Signals = signal.SIGKILL,
 ) -> Process:
-    """Start a program with exactly `env`, its output appended to `log`, as `account` when one is named."""
+    """Start a program with exactly `env`, its output appended to `log`, as `account` when one is named.
+
+    `before` is a command that prepares its surroundings, as the caller, and executes what follows it.
+    """
     identity = (f"--reuid={account}", f"--regid={account}", "--clear-groups") if account else ()
     _shorten(log)
     with log.open("ab") as output:
         return await asyncio.create_subprocess_exec(
+            *before,
             "setpriv",
             f"--pdeathsig={on_orphaned.name.removeprefix('SIG')}",
             *identity,

@@ -15,8 +15,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from caisson.stack.children import StackError
-from caisson.stack.data_folder import write_private
 from caisson.stack.mirror import mirror_logs
+from caisson.stack.private_files import write_private
 from caisson.stack.stack import Stack
 
 DEFAULT_DATA = Path(".caisson")

@@ -10,13 +10,13 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
 
 from caisson.stack.children import StackError
 from caisson.stack.nats import SERVICES
+from caisson.stack.private_files import write_private
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +96,6 @@ class DataFolder:
         folder = self.path / name
         folder.mkdir(exist_ok=True, mode=0o700)
         return folder
-
-
-def write_private(file: Path, content: str | dict[str, Any]) -> None:
-    """Write text, or an object as JSON, in one step, readable by the owner alone."""
-    text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        stream.write(text)
-    partial.replace(file)
 
 
 def _new_keyring() -> Keyring:

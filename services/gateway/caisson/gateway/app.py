@@ -12,7 +12,7 @@ from caisson.common.bus import Bus
 from caisson.common.contexts import Credential, seal
 from caisson.common.errors import CaissonError, Misconfigured, Unavailable
 from caisson.common.health import Health, Progress
-from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
+from caisson.common.postgres import Pool, acquire, connect_pool, load_queries, migrate
 from caisson.common.process import Process
 from caisson.common.streams import declare
 from caisson.gateway.adapters.contexts import NatsContexts
@@ -80,6 +80,7 @@ class Gateway:
         self._relay = Relay(
             outbox,
             self._bus,
+            declare_streams=lambda: declare(self._bus.jetstream),
             wake=self._notifications.outbox,
             poll_s=settings.relay_poll_s,
             progress=progress["relay"],
@@ -138,7 +139,7 @@ class Gateway:
         return application
 
     async def _check_database(self) -> None:
-        async with self._pool.acquire(timeout=1) as connection:
+        async with acquire(self._pool) as connection:
             await self._queries.answers(connection)
 
 

@@ -1,16 +1,17 @@
 """Background work: the outbox relay, the reconciler, and housekeeping. Each goes on when a server blinks."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-import asyncpg
 import structlog
 from prometheus_client import Gauge
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
-from caisson.common.errors import TimedOut, Unavailable
+from caisson.common.errors import CaissonError, TimedOut, Unavailable
 from caisson.common.health import Progress
+from caisson.common.postgres import DATABASE_TROUBLE
 from caisson.gateway.domain.leasing import Contexts, Leases
 from caisson.gateway.domain.outbox import Batch, Outbox, Unsent
 
@@ -18,7 +19,7 @@ UNSENT_EVENTS = Gauge("caisson_ledger_unsent_events", "Events that JetStream has
 OLDEST_UNSENT_SECONDS = Gauge(
     "caisson_ledger_oldest_unsent_seconds", "Age of the oldest event that JetStream has not acknowledged"
 )
-DATABASE_TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError, Unavailable)
+_TROUBLE = (*DATABASE_TROUBLE, Unavailable)
 _AGE_LIMIT_S = 60
 _HOUSEKEEPING_S = 60
 
@@ -28,9 +29,20 @@ log = structlog.get_logger(__name__)
 class Relay:
     """Publishes unsent events in order inside each run, and marks them once acknowledged."""
 
-    def __init__(self, outbox: Outbox, bus: Bus, *, wake: asyncio.Event, poll_s: float, progress: Progress) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        bus: Bus,
+        *,
+        declare_streams: Callable[[], Awaitable[None]],
+        wake: asyncio.Event,
+        poll_s: float,
+        progress: Progress,
+    ) -> None:
         self._outbox = outbox
         self._bus = bus
+        self._declare_streams = declare_streams
+        self._stream_missing = False
         self._wake = wake
         self._poll_s = poll_s
         self._progress = progress
@@ -42,9 +54,11 @@ class Relay:
             try:
                 full = await self._relay_batch()
                 self._progress.tick()
-            except DATABASE_TROUBLE as error:
-                log.warning("relay.interrupted", error=repr(error))
+            except _TROUBLE as error:
+                log.warning("relay.interrupted", error=repr(error.__cause__ or error))
                 full = False
+            if self._stream_missing:
+                await self._restore_streams()
             if not full:
                 await _wait(self._wake, self._poll_s)
 
@@ -65,10 +79,19 @@ class Relay:
                     envelope.model_dump_json().encode(),
                     message_id=envelope.id,
                 )
-            except (TimedOut, Unavailable) as error:
+            except Unavailable as error:
                 log.warning("relay.unacknowledged", run=envelope.run_id, seq=event.seq, reason=error.detail)
+                self._stream_missing = not isinstance(error, TimedOut)
                 return sent
         return len(events)
+
+    async def _restore_streams(self) -> None:
+        """Declare again what a wiped store has lost."""
+        try:
+            await self._declare_streams()
+            self._stream_missing = False
+        except CaissonError as error:
+            log.warning("relay.streams_not_restored", reason=error.detail)
 
 
 async def _mark(batch: Batch, counts: list[int]) -> None:
@@ -101,8 +124,8 @@ class Reconciler:
                 OLDEST_UNSENT_SECONDS.set(age.oldest_s)
                 self._oldest_s = age.oldest_s
                 self._progress.tick()
-            except DATABASE_TROUBLE as error:
-                log.warning("reconciler.interrupted", error=repr(error))
+            except _TROUBLE as error:
+                log.warning("reconciler.interrupted", error=repr(error.__cause__ or error))
             await asyncio.sleep(self._pause_s)
 
     async def check_outbox(self) -> None:
@@ -138,5 +161,5 @@ class Housekeeper:
             for store in self._stores:
                 try:
                     await store.forget_expired()
-                except DATABASE_TROUBLE as error:
-                    log.warning("housekeeping.interrupted", error=repr(error))
+                except _TROUBLE as error:
+                    log.warning("housekeeping.interrupted", error=repr(error.__cause__ or error))

@@ -536,9 +536,9 @@ WHERE m.tenant_id = :tenant AND m.memory_id = used.id AND m.used_at < used.at;
 DELETE FROM memory.retrievals WHERE created_at < now() - make_interval(days => :days);
 
 -- name: drop_old_jobs!
--- Receipts are kept for a time; what was left unfinished goes sooner, with the texts it held.
+-- Receipts are kept for a time; what holds texts, or was left unfinished, goes sooner.
 DELETE FROM memory.jobs
-WHERE updated_at < now() - CASE WHEN done THEN make_interval(days => :receipt_days)
+WHERE updated_at < now() - CASE WHEN done AND kind <> 'distil' THEN make_interval(days => :receipt_days)
                                 ELSE make_interval(days => :unfinished_days) END;
 
 -- name: create_job!

@@ -45,13 +45,6 @@ async def show_session(desk: Desk, session_id: str) -> int:
     return 0
 
 
-async def delete_session(desk: Desk, session_id: str) -> int:
-    """Delete a session and everything that came from it."""
-    await desk.client.delete_session(session_id)
-    _confirm(desk, f"session {session_id} deleted", {"deleted": session_id})
-    return 0
-
-
 async def show_tenant(desk: Desk, tenant_id: str) -> int:
     """Show a tenant's settings."""
     _show(desk, await desk.client.get_tenant(tenant_id))

@@ -11,11 +11,10 @@ from rich.text import Text
 from caisson.client.client import Client
 from caisson.client.commands.terminal import Terminal, foreign
 from caisson.client.commands.wording import duration_text, outcome_text
-from caisson.client.errors import ApiError, EventsExpired, ProtocolViolation
-from caisson.client.files import StreamName
-from caisson.client.models import Outcome, Output, Run, RunEvent, Step, StepStatus
+from caisson.client.errors import EventsExpired, ProtocolViolation
+from caisson.client.models import Outcome, Output, Run, RunEvent, Step, StepStatus, StreamName
 from caisson.client.pages import parse
-from caisson.client.playback import Complete, Fetch, Playback, Rest
+from caisson.client.playback import Complete, Playback, Rest
 
 _STREAMS: tuple[StreamName, StreamName] = ("stdout", "stderr")
 _MARKS: dict[str, tuple[str, str]] = {
@@ -53,7 +52,7 @@ class Narration:
         run = await self.client.wait(self.run.id)
         for step in run.steps:
             if step.id not in self._written and step.outcome is not None and step.started_at is not None:
-                await self._finish(step)
+                self._finish(step)
         return run
 
     async def tell(self, event: RunEvent) -> None:
@@ -107,41 +106,30 @@ class Narration:
             run = await self.client.get_run(self.run.id)
             steps = [step for step in run.steps if step.id == step_id]
         for step in steps:
-            await self._finish(step)
+            self._finish(step)
 
     def _is_incomplete(self, step: Step, name: StreamName) -> bool:
         output = getattr(step, name)
         return not isinstance(output, Output) or output.bytes > self._playbacks[step.id, name].shown_bytes
 
-    async def _finish(self, step: Step) -> None:
+    def _finish(self, step: Step) -> None:
         self._written.add(step.id)
         self._announce(step.id)
         for name in _STREAMS:
             output = getattr(step, name)
             if isinstance(output, Output):
-                await self._show_rest(step, name, output)
+                self._show_rest(step, name, output)
         self._mark(step)
 
-    async def _show_rest(self, step: Step, name: StreamName, output: Output) -> None:
+    def _show_rest(self, step: Step, name: StreamName, output: Output) -> None:
         playback = self._playbacks[step.id, name]
         match playback.finish(output):
             case Complete():
                 pass
-            case Rest(data=data):
+            case Rest(data=data, gap=gap):
+                if gap:
+                    self._note("!", "yellow", f"only a part of {name}'s {output.bytes} bytes is kept")
                 self.terminal.write(name, data)
-            case Fetch(start=start):
-                try:
-                    async for chunk in self.client.output(self.run.id, step.id, name, start=start):
-                        self.terminal.write(name, chunk)
-                except ApiError as error:
-                    self._show_what_is_kept(name, output, start, error)
-
-    def _show_what_is_kept(self, name: StreamName, output: Output, start: int, error: ApiError) -> None:
-        kept = output.text
-        if start:
-            kept = kept[output.gap_at :] if output.truncated and output.gap_at is not None else ""
-        self._note("!", "yellow", f"only a part of {name}'s {output.bytes} bytes is kept ({error.code})")
-        self.terminal.write(name, kept.encode(errors="replace"))
 
     def _mark(self, step: Step) -> None:
         mark, style = _MARKS.get(step.status, _MARKS[StepStatus.UNKNOWN])

@@ -1,8 +1,10 @@
 """Request bodies: bounded, strict JSON. Invariant: what passes here can be stored by PostgreSQL and sent as UTF-8."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from fastapi.routing import APIRoute
@@ -16,6 +18,8 @@ from caisson.common.errors import CaissonError, InvalidInput
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 32
 _MAX_NUMBER = 1e15
+_DISCARDED_BYTES = 64 * 1024 * 1024
+_DISCARDING_S = 5
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -47,6 +51,7 @@ class Edge:
             return
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
+            await _discard(receive)
             await self._refuse(_too_large())(scope, receive, send)
             return
         await self._application(scope, _bounded(receive), send)
@@ -60,10 +65,24 @@ def _bounded(receive: Receive) -> Receive:
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > MAX_BODY_BYTES:
+            if message.get("more_body"):
+                await _discard(receive)
             raise _too_large()
         return message
 
     return bounded
+
+
+async def _discard(receive: Receive) -> None:
+    """Read on for a while, keeping nothing: a connection closed under its sender loses the answer."""
+    left_bytes = _DISCARDED_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARDING_S):
+            while left_bytes > 0:
+                message = await receive()
+                if not message.get("more_body"):
+                    return
+                left_bytes -= len(message["body"])
 
 
 def _too_large() -> BodyTooLarge:

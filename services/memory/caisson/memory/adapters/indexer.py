@@ -37,7 +37,7 @@ class Indexer:
         await self._work(dues)
         return len(dues)
 
-    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
+    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Index these memories now if that is quick and the index is up; otherwise the relay does it later."""
         dues = await self._outbox.lease_these(tenant, memory_ids)
         quick = [due for due in dues if due.memory is None or len(due.memory.text) <= _MAX_CATCH_UP_CHARS]
@@ -48,6 +48,8 @@ class Indexer:
             await self._work(quick)
         except Unavailable as error:
             log.warning("indexer.left_to_relay", reason=error.detail, memories=len(quick))
+            return False
+        return not slow
 
     async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Remove deleted memories from index and caches.

@@ -10,6 +10,7 @@ from caisson.common.errors import PayloadTooLarge
 from caisson.common.memories import NewMemory
 from caisson.memory.domain.echo import find_echo
 from caisson.memory.domain.instructions import is_instruction_like
+from caisson.memory.domain.memories import ProvenanceKind
 from caisson.memory.domain.noise import is_printable, is_refusal, is_small_talk, is_tool_noise
 from caisson.memory.domain.secrets import find_secret
 
@@ -48,21 +49,27 @@ def admit(new: NewMemory, *, injected: Mapping[str, str]) -> Admitted | Rejected
         new: what is to be remembered; its size is checked before.
         injected: texts by memory id that recalls of the same session returned.
     """
-    for is_noise, reason in _NOISE:
-        if is_noise(new.text):
-            return Rejected(reason=reason)
-    if kind := find_secret(new.text):
-        return Rejected(reason=f"secret: the text holds {kind}")
+    if reason := refuse_text(new.text):
+        return Rejected(reason=reason)
     if repeated := find_echo(new.text, injected):
         return Rejected(reason="echo: a recall of this session returned this very text", similar_to=repeated)
     if broken := _breaks_layer(new):
         return Rejected(reason=broken)
-    return Admitted(trust=trust_of(new))
+    return Admitted(trust=trust_of(new.text, new.provenance.kind))
 
 
-def trust_of(new: NewMemory) -> float:
+def refuse_text(text: str) -> str | None:
+    """Return why a text may not be remembered whoever says it, or None."""
+    for is_noise, reason in _NOISE:
+        if is_noise(text):
+            return reason
+    kind = find_secret(text)
+    return None if kind is None else f"secret: the text holds {kind}"
+
+
+def trust_of(text: str, kind: ProvenanceKind) -> float:
     """Return how far a text is believed: by who said it, and hardly where it speaks to a model."""
-    return TRUST_OF_INSTRUCTIONS if is_instruction_like(new.text) else _TRUST[new.provenance.kind]
+    return TRUST_OF_INSTRUCTIONS if is_instruction_like(text) else _TRUST[kind]
 
 
 def _breaks_layer(new: NewMemory) -> str | None:

@@ -1,6 +1,6 @@
 """What is remembered, as the store keeps it. Every field of a memory that a reader may see is here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -69,3 +69,19 @@ class Change:
     valid_from: datetime
     valid_to: datetime | None
     at: datetime
+
+
+def in_force(changes: Iterable[Change], as_of: datetime) -> list[Change]:
+    """Return what was believed at a time: of each memory the version known then, if it was in force.
+
+    A memory that was recorded later, about an earlier time, counts by its first version.
+    """
+    known: dict[str, Change] = {}
+    for change in sorted(changes, key=lambda change: change.version):
+        if change.memory_id not in known or change.at <= as_of:
+            known[change.memory_id] = change
+    return [
+        change
+        for change in known.values()
+        if change.valid_from <= as_of and (change.valid_to is None or change.valid_to > as_of)
+    ]

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
+
+from caisson.memory.domain.principals import Principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +59,10 @@ def judge(before: Account, after: Account, quotas: Quotas) -> Within | Exceeded:
 def _compared(before: Account, after: Account, quotas: Quotas) -> Iterator[tuple[str, Holding, Holding, Holding]]:
     yield "user", before.user, after.user, quotas.user
     yield "tenant", before.tenant, after.tenant, quotas.tenant
+
+
+class Holdings(Protocol):
+    """What is held, and what may be."""
+
+    async def held(self, principal: Principal) -> tuple[Account, Quotas]:
+        """Return what a user and its tenant hold, and their quotas."""

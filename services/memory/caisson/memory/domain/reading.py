@@ -50,5 +50,11 @@ class Reading(Protocol):
     async def history(self, id_: str, filter_: HardFilter) -> list[Change]:
         """Return every version of a memory and of the facts before and after it, oldest first; or raise NotFound."""
 
+    async def export(self, owner_scope: str, filter_: HardFilter, *, after: str | None, limit: int) -> list[Memory]:
+        """Return readable memories of an owner, superseded and cold too, in the order of their ids."""
+
+    async def injected(self, session_id: str, filter_: HardFilter) -> dict[str, str]:
+        """Return by id the texts that recalls of a session returned, as far as the principal still sees them."""
+
     async def epochs(self, filter_: HardFilter) -> dict[str, int]:
         """Return the epoch of each allowed scope; absent ones are at 0. Any change ends a cache entry."""

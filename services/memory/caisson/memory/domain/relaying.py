@@ -1,10 +1,12 @@
 """From SQL to the index: work that is leased, done outside any transaction, and done again after a crash."""
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from caisson.common.envelope import Envelope
 from caisson.common.ids import TenantId
 from caisson.memory.domain.layers import Layer
 
@@ -78,8 +80,8 @@ class IndexOutbox(Protocol):
 class Indexing(Protocol):
     """Keeping the index up with the store."""
 
-    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
-        """Index these memories now if the index is up; otherwise the relay does it later."""
+    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Index these memories now if the index is up; False where the relay does it later."""
 
     async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Remove deleted memories from index and caches; whether that is certain to have been the last of them."""
@@ -88,3 +90,26 @@ class Indexing(Protocol):
 def delay_s(attempts: int) -> float:
     """Return how long work waits after so many attempts: doubling from half a second to five minutes."""
     return min(MAX_DELAY_S, _FIRST_DELAY_S * 2.0 ** min(attempts - 1, 16))
+
+
+class HeldFacts(Protocol):
+    """Facts that no other relay holds."""
+
+    facts: list[Envelope]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there may be more than this."""
+
+    async def mark_sent(self, facts: Sequence[Envelope]) -> None:
+        """Drop facts that were acknowledged."""
+
+
+class FactOutbox(Protocol):
+    """Facts for the bus that were not acknowledged yet."""
+
+    def batch(self) -> AbstractAsyncContextManager[HeldFacts]:
+        """Hold the oldest unsent facts while they are published."""
+
+    async def backlog(self) -> Backlog:
+        """Return how many facts are unsent and how old the oldest is."""

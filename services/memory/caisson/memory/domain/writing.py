@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from caisson.common.ids import TenantId
+from caisson.common.ids import TenantId, UserId
 from caisson.memory.domain.consolidation import Group
 from caisson.memory.domain.drafting import Draft, Wording
 from caisson.memory.domain.memories import Memory
@@ -114,6 +114,12 @@ class Forgetting(Protocol):
 
     async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
         """Delete up to `limit` memories of an owner, with everything made from them."""
+
+    async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
+        """Whether anything of an owner is left."""
+
+    async def forget_user(self, tenant: TenantId, user: UserId) -> None:
+        """Drop what else names a user whose memories are gone."""
 
     async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
         """Delete the memories of the session layer of a session that ended."""

@@ -16,6 +16,8 @@ REFUSED: Final = "refused"
 
 _DESTINATIONS: Final = 128
 _OUTPUT_JSON: Final = 1 << 4
+_OUTPUT_NUMERIC_PROTOCOL: Final = 1 << 7  # names come from /etc/protocols, which a small host does not have
+_PROTOCOLS: Final = {6: "tcp", 17: "udp"}
 
 # A reset and an ICMP error pass the output hook themselves: without the accept, a refusal would be a time-out.
 RULES: Final = f"""
@@ -79,7 +81,7 @@ def read_refused() -> Counter[str]:
             for element in item.get("set", {}).get("elem", ()):
                 address, protocol, port = element["elem"]["val"]["concat"]
                 place = f"[{address}]" if ":" in address else address
-                found[f"{place}:{port}/{protocol}"] += element["elem"]["counter"]["packets"]
+                found[f"{place}:{port}/{_PROTOCOLS[int(protocol)]}"] += element["elem"]["counter"]["packets"]
     return found
 
 
@@ -89,7 +91,7 @@ def _run(command: str) -> str:
     try:
         library.nft_ctx_buffer_output(context)
         library.nft_ctx_buffer_error(context)
-        library.nft_ctx_output_set_flags(context, _OUTPUT_JSON)
+        library.nft_ctx_output_set_flags(context, _OUTPUT_JSON | _OUTPUT_NUMERIC_PROTOCOL)
         if library.nft_run_cmd_from_buffer(context, command.encode()) != 0:
             raise OSError(f"nftables: {library.nft_ctx_get_error_buffer(context).decode().strip()}")
         output: bytes = library.nft_ctx_get_output_buffer(context)

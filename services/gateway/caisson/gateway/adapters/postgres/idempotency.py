@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from caisson.common.postgres import Pool
+from caisson.common.postgres import Pool, acquire
 from caisson.gateway.domain.idempotency import LOCK_S, InProgress, KeyReused, Reserved, Stored
 
 
@@ -16,7 +16,7 @@ class PostgresIdempotency:
 
     async def reserve(self, scope: str, key: str, *, fingerprint: bytes, object_id: str) -> Reserved | Stored:
         """Take the key or return the stored answer; raise KeyReused or InProgress."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             mine = await self._sql.reserve_idempotency(
                 connection,
                 scope=scope,
@@ -39,22 +39,22 @@ class PostgresIdempotency:
 
     async def store(self, scope: str, key: str, answer: Stored) -> None:
         """Remember the answer."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.store_idempotency(
                 connection, scope=scope, key=key, status=answer.status, headers=answer.headers, body=answer.body
             )
 
     async def forget(self, scope: str, key: str) -> None:
         """Give the key back: its request was refused and had no effect."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.forget_idempotency_key(connection, scope=scope, key=key)
 
     async def unlock(self, scope: str, key: str) -> None:
         """Let a repeat act with the same object id."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.unlock_idempotency(connection, scope=scope, key=key)
 
     async def forget_expired(self) -> None:
         """Delete up to 1000 keys whose time is over."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.forget_expired_idempotency(connection)

@@ -9,7 +9,7 @@ from caisson.common.ids import TenantId
 from caisson.common.leases import BashStep, Claim, FinishStep, Grant, Holding, Renew, Verdict
 from caisson.common.messages import Message
 from caisson.common.outcome import status_of
-from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.common.postgres import Connection, Pool, acquire, fetch_all, transaction
 from caisson.gateway.adapters.postgres.rows import Row, context_of, limits_of
 from caisson.gateway.domain.leasing import Granted, Recorded, step_error, told_events
 from caisson.gateway.domain.recovery import End, Interrupted, Requeue, decide
@@ -53,7 +53,7 @@ class PostgresLeases:
 
     async def renew(self, renewal: Renew) -> tuple[dict[str, Verdict], list[RunContext]]:
         """Renew what still holds; return each run's verdict and the contexts to renew with them."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.renew_leases(
                     connection,
@@ -69,13 +69,13 @@ class PostgresLeases:
 
     async def contexts_of(self, tenant: TenantId) -> list[RunContext]:
         """Return the contexts of a tenant's live leases, with its credentials as they are now."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.live_leases_of_tenant(connection, tenant=tenant))
         return [context_of(row, lease_s=self._lease_s) for row in rows]
 
     async def start_step(self, holding: Holding, step_id: str) -> Recorded:
         """Record that a step runs; raise LeaseLost when the lease is gone."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.start_step(connection, **_key(holding), step=step_id)
             if row is None:
                 return await self._repeated(connection, holding, step_id, finished=False)
@@ -84,7 +84,7 @@ class PostgresLeases:
     async def finish_step(self, result: FinishStep) -> Recorded:
         """Record a result and what follows it; raise LeaseLost when the lease is gone."""
         told = told_events(result)
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.finish_step(
                 connection,
                 **_key(result.holding),
@@ -108,7 +108,7 @@ class PostgresLeases:
 
     async def finish_run(self, holding: Holding) -> Recorded:
         """End a run that has nothing left to do; raise LeaseLost when the lease is gone."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.finish_run(connection, **_key(holding))
             if row is None:
                 return await self._repeated(connection, holding, None)

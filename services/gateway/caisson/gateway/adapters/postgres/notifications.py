@@ -9,6 +9,7 @@ import structlog
 
 from caisson.common.health import Progress
 from caisson.common.ids import RunId
+from caisson.common.postgres import DATABASE_TROUBLE
 
 _CHANNEL = "ledger_events"
 _CHECK_S = 2.0
@@ -41,13 +42,15 @@ class Notifications:
         while True:
             try:
                 await self._listen_once()
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError) as error:
+            except DATABASE_TROUBLE as error:
                 log.warning("notifications.lost", error=repr(error))
             self._wake_all()
             await asyncio.sleep(_RETRY_S)
 
     async def _listen_once(self) -> None:
-        connection = await asyncpg.connect(self._url, server_settings={"application_name": "caisson-listen"})
+        connection = await asyncpg.connect(
+            self._url, timeout=_CHECK_S, server_settings={"application_name": "caisson-listen"}
+        )
         try:
             await connection.add_listener(_CHANNEL, self._receive)
             self._wake_all()

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from caisson.common.envelope import Envelope
-from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.common.postgres import Connection, Pool, acquire, fetch_all, transaction
 from caisson.gateway.domain.outbox import OutboxAge, Unsent
 
 _RUNS_PER_BATCH = 64
@@ -30,7 +30,7 @@ class PostgresOutbox:
 
     async def age(self) -> OutboxAge:
         """Return how many events are unsent and how old the oldest is."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.outbox_age(connection)
         return OutboxAge(unsent=row["unsent"], oldest_s=row["oldest_s"])
 

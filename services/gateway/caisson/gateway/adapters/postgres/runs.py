@@ -5,7 +5,7 @@ from typing import Any
 
 from caisson.common.errors import NotFound
 from caisson.common.ids import RunId, TenantId
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.gateway.adapters.postgres.rows import run_of
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
 from caisson.gateway.domain.runs import MAX_EVENTS, CancelResult, EventRecord, NewRun, RunRecord, RunStatus
@@ -28,7 +28,7 @@ class PostgresRuns:
             "on_failure": run.plan.on_failure,
             "on_lost": run.plan.on_lost,
         }
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.create_run(
                 connection,
                 run=run.run_id,
@@ -46,7 +46,7 @@ class PostgresRuns:
 
     async def get(self, run_id: RunId, tenant: TenantId) -> RunRecord:
         """Return a run of the tenant, or raise NotFound."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.get_run(connection, run=run_id, tenant=tenant)
         if row is None:
             raise NotFound("no such run")
@@ -56,7 +56,7 @@ class PostgresRuns:
         self, tenant: TenantId, request: PageRequest, *, session: str | None, status: RunStatus | None
     ) -> Page[RunRecord]:
         """Return runs without step output, newest first."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.list_runs(
                     connection,
@@ -71,7 +71,7 @@ class PostgresRuns:
 
     async def events(self, run_id: RunId, *, after: int) -> list[EventRecord]:
         """Return up to `MAX_EVENTS` events that follow number `after`."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.get_events(connection, run=run_id, after=after, limit=MAX_EVENTS))
         return [
             EventRecord(seq=row["seq"], type=row["type"], data=row["data"], occurred_at=row["occurred_at"])
@@ -80,7 +80,7 @@ class PostgresRuns:
 
     async def cancel(self, run_id: RunId, tenant: TenantId, *, reason: str) -> CancelResult:
         """End a queued run, mark a running one; raise NotFound for another tenant's."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.request_cancel(connection, run=run_id, tenant=tenant, reason=reason)
         if row is None:
             raise NotFound("no such run")

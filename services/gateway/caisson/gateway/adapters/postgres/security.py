@@ -5,7 +5,7 @@ from typing import Any
 
 from caisson.common.ids import TenantId
 from caisson.common.leases import SecurityEvent
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.gateway.domain.leasing import security_data
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
 from caisson.gateway.domain.security import SecurityRecord
@@ -22,7 +22,7 @@ class PostgresSecurityLog:
         self, request: PageRequest, *, tenant: TenantId | None, since: datetime | None, run: str | None
     ) -> Page[SecurityRecord]:
         """Return events, newest first; of every tenant where none is given."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.list_security_events(
                     connection, tenant=tenant, since=since, run=run, before=request.before, limit=request.limit + 1
@@ -33,7 +33,7 @@ class PostgresSecurityLog:
 
     async def record(self, event: SecurityEvent) -> None:
         """Record a report once, by its id; one about an unknown run changes nothing."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.record_security(
                 connection,
                 run=event.run_id,

@@ -4,7 +4,7 @@ from typing import Any
 
 from caisson.common.errors import NotFound
 from caisson.common.ids import SessionId, TenantId, UserId
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
 from caisson.gateway.domain.sessions import Session
 
@@ -20,7 +20,7 @@ class PostgresSessions:
         self, session_id: SessionId, *, tenant: TenantId, user: UserId, metadata: dict[str, object]
     ) -> Session:
         """Store a session; one that exists already is returned."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.create_session(
                 connection, session=session_id, tenant=tenant, user=user, metadata=metadata
             )
@@ -28,7 +28,7 @@ class PostgresSessions:
 
     async def get(self, session_id: SessionId, tenant: TenantId) -> Session:
         """Return a session of the tenant, or raise NotFound."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.get_session(connection, session=session_id, tenant=tenant)
         if row is None:
             raise NotFound("no such session")
@@ -36,7 +36,7 @@ class PostgresSessions:
 
     async def page(self, tenant: TenantId, request: PageRequest) -> Page[Session]:
         """Return sessions, newest first."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.list_sessions(connection, tenant=tenant, before=request.before, limit=request.limit + 1)
             )

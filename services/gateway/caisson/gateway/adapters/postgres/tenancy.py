@@ -6,7 +6,7 @@ import asyncpg
 
 from caisson.common.errors import NotFound, UidRangeExhausted
 from caisson.common.ids import TenantId
-from caisson.common.postgres import Pool, fetch_all, transaction
+from caisson.common.postgres import Pool, acquire, fetch_all, transaction
 from caisson.gateway.adapters.postgres.rows import tenant_of
 from caisson.gateway.domain.limits import Tenant
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
@@ -23,7 +23,7 @@ class PostgresKeys:
 
     async def recognise(self, key_id: str, *, tenant: str | None) -> Recognised | None:
         """Return the unrevoked key and, in the same round trip, the tenant it is used for."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.authenticate(connection, key_id=key_id, tenant=tenant)
         if row is None:
             return None
@@ -38,14 +38,14 @@ class PostgresKeys:
 
     async def create(self, key: MintedKey, *, kind: KeyKind, name: str, tenant: TenantId | None) -> None:
         """Store a new key."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.create_key(
                 connection, key_id=key.key_id, kind=kind, name=name, tenant=tenant, secret_hash=key.secret_hash
             )
 
     async def page(self, request: PageRequest, *, tenant: TenantId | None, prefix: str | None) -> Page[KeyRecord]:
         """Return keys, of one tenant where it is given."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.list_keys(
                     connection, tenant=tenant, prefix=prefix, before=request.before, limit=request.limit + 1
@@ -56,7 +56,7 @@ class PostgresKeys:
 
     async def revoke(self, key_id: str, *, tenant: TenantId | None) -> None:
         """Revoke at once; raise NotFound for a key that is not the tenant's."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             if await self._sql.revoke_key(connection, key_id=key_id, tenant=tenant) is None:
                 raise NotFound("no such key")
 
@@ -84,7 +84,7 @@ class PostgresTenants:
 
     async def find(self, tenant: TenantId) -> Tenant:
         """Return the tenant or raise NotFound."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.get_tenant(connection, tenant=tenant)
         if row is None:
             raise NotFound("no such tenant")
@@ -92,7 +92,7 @@ class PostgresTenants:
 
     async def change(self, tenant: Tenant) -> Tenant:
         """Store a tenant's settings."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.change_tenant(
                 connection,
                 tenant=tenant.tenant_id,
@@ -106,11 +106,11 @@ class PostgresTenants:
 
     async def put_credential(self, tenant: TenantId, *, upstream: str, sealed: str) -> None:
         """Store a sealed credential."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.put_credential(connection, tenant=tenant, upstream=upstream, sealed=sealed)
 
     async def delete_credential(self, tenant: TenantId, *, upstream: str) -> None:
         """Remove a credential; raise NotFound where there is none."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             if await self._sql.delete_credential(connection, tenant=tenant, upstream=upstream) is None:
                 raise NotFound("no such credential")

@@ -6,19 +6,26 @@ from typing import Any
 
 from caisson.common.errors import QuotaExceeded
 from caisson.common.ids import TenantId, UserId
-from caisson.common.postgres import Connection, fetch_all
+from caisson.common.postgres import Connection, Pool, fetch_all
+from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.quotas import Account, Exceeded, Holding, Quotas, judge
 
 _EXPIRED_PER_WRITE = 1_000
 
 
 class Accounts:
-    """What tenants and users hold, and what they may."""
+    """What tenants and users hold, and what they may: the domain's `Holdings`."""
 
-    def __init__(self, queries: Any, *, quotas: Quotas, clock: Callable[[], datetime]) -> None:
+    def __init__(self, pool: Pool, queries: Any, *, quotas: Quotas, clock: Callable[[], datetime]) -> None:
+        self._pool = pool
         self._sql = queries
         self._clock = clock
         self.quotas = quotas
+
+    async def held(self, principal: Principal) -> tuple[Account, Quotas]:
+        """Return what a user and its tenant hold, and their quotas."""
+        async with self._pool.acquire() as connection:
+            return await self.read(connection, principal.tenant, principal.user), self.quotas
 
     async def open(self, connection: Connection, tenant: TenantId, user: UserId) -> Account:
         """Take the tenant's lock until the transaction ends, and return what is held."""

@@ -49,6 +49,12 @@ class PostgresForgetting:
             rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=limit))
             return await self._forget(connection, tenant, user, [row["memory_id"] for row in rows], owner_scope)
 
+    async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
+        """Whether anything of an owner is left."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=1))
+        return bool(rows)
+
     async def forget_user(self, tenant: TenantId, user: UserId) -> None:
         """Drop what else names a user whose memories are gone."""
         async with transaction(self._pool) as connection:

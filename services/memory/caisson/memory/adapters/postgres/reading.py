@@ -12,6 +12,7 @@ from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.reading import Listing
 
 NO_SUCH_MEMORY = "no such memory"
+_MAX_INJECTED = 2_000
 
 
 class PostgresReading:
@@ -68,6 +69,22 @@ class PostgresReading:
         if not rows:
             raise NotFound(NO_SUCH_MEMORY)
         return [change_of(row) for row in rows]
+
+    async def export(self, owner_scope: str, filter_: HardFilter, *, after: str | None, limit: int) -> list[Memory]:
+        """Return readable memories of an owner, superseded and cold too, in the order of their ids."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(
+                self._sql.export_owned(connection, **gate(filter_), owner=owner_scope, after=after, limit=limit)
+            )
+        return [memory_of(row) for row in rows]
+
+    async def injected(self, session_id: str, filter_: HardFilter) -> dict[str, str]:
+        """Return by id the texts that recalls of a session returned, as far as the principal still sees them."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(
+                self._sql.injected_texts(connection, **gate(filter_), session=session_id, limit=_MAX_INJECTED)
+            )
+        return {row["memory_id"]: row["text"] for row in rows}
 
     async def epochs(self, filter_: HardFilter) -> dict[str, int]:
         """Return the epoch of each allowed scope; what is absent is at 0."""
