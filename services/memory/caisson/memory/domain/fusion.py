@@ -24,11 +24,14 @@ class Leg:
 
 
 def best_of_each(chunks: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Collapse (memory id, score) of chunks, best first, to the best score of each memory, in the same order."""
+    """Collapse (memory id, score) of chunks to the best score of each memory, best first, equal ones by id.
+
+    An engine returns equal scores in the order in which it happens to hold them.
+    """
     best: dict[str, float] = {}
     for memory_id, score in chunks:
-        best.setdefault(memory_id, score)
-    return best
+        best[memory_id] = max(score, best.get(memory_id, score))
+    return dict(sorted(best.items(), key=lambda found: (-found[1], found[0])))
 
 
 def wider(*, limit: int, asked: int, chunks: int, memories: int) -> int | None:
