@@ -1,11 +1,32 @@
 """The messages between the gateway (or a run) and the memory service (`caisson.rpc.memory.*`)."""
 
-from datetime import datetime
-from typing import Any, Literal
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field, PlainSerializer
 
 from caisson.common.messages import Message, Text
+
+_BEGINS_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:")
+
+
+def _no_number(value: object) -> object:
+    if isinstance(value, datetime) or (isinstance(value, str) and _BEGINS_LIKE_A_TIME.match(value)):
+        return value
+    raise ValueError("must be a time in RFC 3339")
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), Field(strict=False)]
+"""A time with its offset, as text where it comes from JSON; never a number of seconds."""
+
+
+def _milliseconds(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Shown = Annotated[datetime, PlainSerializer(_milliseconds, return_type=str, when_used="json")]
+"""A time as readers see it: in UTC, with milliseconds."""
 
 
 class Caller(Message):
@@ -28,19 +49,18 @@ class Provenance(Message):
     source: Text | None = None
 
 
-class NewMemory(Message):
-    """One thing to remember. Without `scopes` it is the user's own."""
+class MemoryFields(Message):
+    """What may be said about a thing to remember. Without `scopes` it is the user's own."""
 
-    text: Text
     layer: LayerName = "semantic"
     scopes: list[Text] | None = None
     subject: Text | None = None
     attribute: Text | None = None
     importance: float = Field(default=0.5, ge=0, le=1)
     confidence: float = Field(default=1.0, ge=0, le=1)
-    valid_from: AwareDatetime | None = None
-    valid_to: AwareDatetime | None = None
-    expires_at: AwareDatetime | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    expires_at: Moment | None = None
     tags: list[Text] = []
     metadata: dict[str, Any] = {}
     external_id: Text | None = None
@@ -49,10 +69,21 @@ class NewMemory(Message):
     confirmations: int = Field(default=0, ge=0)
 
 
-class Remember(Message):
-    """Store memories; each is answered on its own."""
+class NewMemory(MemoryFields):
+    """One thing to remember."""
+
+    text: Text
+
+
+class Called(Message):
+    """A request of a principal. What a class below adds to its base is never part of a public body."""
 
     caller: Caller
+
+
+class Remember(Called):
+    """Store memories; each is answered on its own."""
+
     memories: list[NewMemory] = Field(min_length=1, max_length=100)
 
 
@@ -88,37 +119,35 @@ class MemoryView(Message):
     trust: float
     q: float
     visits: int
-    valid_from: datetime
-    valid_to: datetime | None
-    expires_at: datetime | None
+    valid_from: Shown
+    valid_to: Shown | None
+    expires_at: Shown | None
     tags: list[str]
     metadata: dict[str, Any]
     provenance: Provenance
     sources: list[str]
     superseded_by: str | None
     version: int
-    created_at: datetime
-    updated_at: datetime
+    created_at: Shown
+    updated_at: Shown
 
 
-class ById(Message):
+class ById(Called):
     """One memory, by its id or its external id."""
 
-    caller: Caller
     id: str
-    as_of: AwareDatetime | None = None
+    as_of: Moment | None = None
 
 
-class ListMemories(Message):
+class ListMemories(Called):
     """A page of what the caller may see, newest first."""
 
-    caller: Caller
     limit: int = Field(default=50, ge=1, le=200)
     before: str | None = None
     layer: LayerName | None = None
     status: Literal["active", "cold"] | None = None
     subject: Text | None = None
-    as_of: AwareDatetime | None = None
+    as_of: Moment | None = None
 
 
 class MemoryPage(Message):
@@ -128,20 +157,24 @@ class MemoryPage(Message):
     next_before: str | None
 
 
-class PatchMemory(Message):
-    """Correct a memory: what is None stays. Identity, tenant and scopes' owner cannot be changed by metadata."""
+class Changes(Message):
+    """What to change of a memory: None stays. Identity, tenant and scopes' owner cannot be changed by metadata."""
 
-    caller: Caller
-    id: str
     expected_version: int | None = None
     text: Text | None = None
     importance: float | None = Field(default=None, ge=0, le=1)
     confidence: float | None = Field(default=None, ge=0, le=1)
-    valid_to: AwareDatetime | None = None
-    expires_at: AwareDatetime | None = None
+    valid_to: Moment | None = None
+    expires_at: Moment | None = None
     tags: list[Text] | None = None
     metadata: dict[str, Any] | None = None
     status: Literal["active"] | None = None
+
+
+class PatchMemory(Changes, Called):
+    """Correct a memory."""
+
+    id: str
 
 
 class HistoryEntry(Message):
@@ -151,9 +184,9 @@ class HistoryEntry(Message):
     version: int
     change: str
     text: str | None
-    valid_from: datetime
-    valid_to: datetime | None
-    at: datetime
+    valid_from: Shown
+    valid_to: Shown | None
+    at: Shown
 
 
 class History(Message):
@@ -176,17 +209,20 @@ class Receipt(Message):
     count: int = 0
 
 
-class Search(Message):
-    """A recall: at most `k` whole memories within `token_budget`."""
+class Query(Message):
+    """What a recall looks for: at most `k` whole memories within `token_budget`."""
 
-    caller: Caller
     query: Text
     k: int = Field(default=8, ge=1, le=100)
     token_budget: int = Field(default=2_000, ge=1, le=100_000)
     layers: list[LayerName] = []
-    as_of: AwareDatetime | None = None
+    as_of: Moment | None = None
     session_id: str | None = None
     on_degraded: Literal["serve", "fail"] = "serve"
+
+
+class Search(Query, Called):
+    """A recall."""
 
 
 class Hit(Message):
@@ -236,12 +272,15 @@ class Context(Message):
     diagnostics: Diagnostics
 
 
-class Feedback(Message):
+class Reward(Message):
     """What an injected recall was worth, from -1 to 1."""
 
-    caller: Caller
     retrieval_id: str
     reward: float = Field(ge=-1, le=1)
+
+
+class Feedback(Reward, Called):
+    """A reward, from whose recall it was."""
 
 
 class FeedbackTaken(Message):
@@ -250,11 +289,14 @@ class FeedbackTaken(Message):
     updated: list[str]
 
 
-class Consolidate(Message):
+class Consolidation(Message):
     """Turn several episodes into one semantic memory; `dry_run` only shows the plan."""
 
-    caller: Caller
     dry_run: bool = False
+
+
+class Consolidate(Consolidation, Called):
+    """Consolidate what the caller may see."""
 
 
 class ConsolidationPlan(Message):
@@ -265,13 +307,16 @@ class ConsolidationPlan(Message):
     applied: bool
 
 
-class Distil(Message):
+class Distillation(Message):
     """Distil many candidates to at most `target` memories, in resumable stages."""
 
-    caller: Caller
     candidates: list[Text] = Field(max_length=10_000)
     target: int = Field(default=50, ge=1, le=1_000)
     resume: str | None = None
+
+
+class Distil(Distillation, Called):
+    """Distil for the caller."""
 
 
 class Distilled(Message):
@@ -283,10 +328,9 @@ class Distilled(Message):
     complete: bool
 
 
-class OfUser(Message):
+class OfUser(Called):
     """About one user of the caller's tenant; `resume` continues a paged answer."""
 
-    caller: Caller
     user_id: str
     resume: str | None = None
     limit: int = Field(default=500, ge=1, le=2_000)
@@ -299,10 +343,8 @@ class Exported(Message):
     resume: str | None
 
 
-class UsageOf(Message):
+class UsageOf(Called):
     """Ask for usage."""
-
-    caller: Caller
 
 
 class Usage(Message):
@@ -318,10 +360,8 @@ class Usage(Message):
     tenant_bytes_limit: int
 
 
-class Reconcile(Message):
+class Reconcile(Called):
     """Compare SQL and index for the caller's tenant and mend the index."""
-
-    caller: Caller
 
 
 class Reconciled(Message):
