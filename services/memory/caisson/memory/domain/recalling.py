@@ -5,6 +5,7 @@ Invariant: what the store does not confirm for this principal at this moment nei
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from caisson.common.ids import new_id
 from caisson.memory.domain.asking import check_query
@@ -15,7 +16,7 @@ from caisson.memory.domain.gating import Thresholds, passes
 from caisson.memory.domain.indexing import Candidate
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.memories import Memory
-from caisson.memory.domain.reading import Reading
+from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.recalls import Asked, Found, Recall, Report, Told
 from caisson.memory.domain.retrievals import Retrieval, Retrievals
 from caisson.memory.domain.searching import Searched, Searcher
@@ -24,6 +25,16 @@ from caisson.memory.domain.utility import rank, similarity
 
 _CANDIDATES_PER_LEG = 32
 _CANDIDATES_PER_HIT = 3
+
+
+class Confirming(Protocol):
+    """The store's last word about what an index found."""
+
+    async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
+        """Return those of the ids that a recall may tell now."""
+
+    async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
+        """Count those of the ids that are the principal's to see but have expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +53,12 @@ class Recaller:
         self,
         *,
         searcher: Searcher,
-        reading: Reading,
+        store: Confirming,
         retrievals: Retrievals,
         thresholds: Thresholds,
     ) -> None:
         self._searcher = searcher
-        self._reading = reading
+        self._store = store
         self._retrievals = retrievals
         self._thresholds = thresholds
 
@@ -80,9 +91,9 @@ class Recaller:
         """Ask the store about every candidate; what it does not confirm is not there."""
         candidates = searched.candidates.found
         ids = [candidate.memory_id for candidate in candidates]
-        visible = await self._reading.visible_among(ids, asked.filter_) if ids else {}
+        visible = await self._store.visible_among(ids, asked.filter_) if ids else {}
         unseen = [memory_id for memory_id in ids if memory_id not in visible]
-        expired = await self._reading.expired_among(unseen, asked.filter_) if unseen else 0
+        expired = await self._store.expired_among(unseen, asked.filter_) if unseen else 0
         confirmed = [
             (candidate, visible[candidate.memory_id]) for candidate in candidates if candidate.memory_id in visible
         ]
