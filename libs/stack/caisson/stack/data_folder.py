@@ -86,11 +86,14 @@ class DataFolder:
             self._lock = None
 
     def keyring(self) -> Keyring:
-        """Return the folder's secrets; the first call makes them."""
+        """Return the folder's secrets; the first call makes them, a later one those of services new since."""
         file = self.path / "secrets.json"
-        if not file.exists():
-            write_private(file, asdict(_new_keyring()))
-        return Keyring(**json.loads(file.read_text()))
+        kept = json.loads(file.read_text()) if file.exists() else asdict(_new_keyring())
+        known: dict[str, str] = kept["nats_passwords"]
+        kept["nats_passwords"] = {name: known.get(name) or token_hex(32) for name in SERVICES}
+        if not file.exists() or known != kept["nats_passwords"]:
+            write_private(file, kept)
+        return Keyring(**kept)
 
     def _below(self, name: str) -> Path:
         folder = self.path / name

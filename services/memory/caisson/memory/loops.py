@@ -1,4 +1,4 @@
-"""Background work: the index relay, the relay of facts, the sweep, and reconciling. Each goes on when a server blinks."""
+"""Background work: both relays, the sweep, and reconciling. Each goes on when a server blinks."""
 
 import asyncio
 from typing import Protocol
@@ -17,6 +17,7 @@ from caisson.memory.domain.housekeeping import Housekeeping, Inventory, StoredPo
 from caisson.memory.domain.relaying import FactOutbox, IndexOutbox
 
 INDEX_WAITING = Gauge("caisson_memory_index_waiting", "Memories whose points may differ from their rows")
+INDEX_FAILING = Gauge("caisson_memory_index_failing", "Memories that the index refused again and again")
 INDEX_OLDEST_SECONDS = Gauge("caisson_memory_index_oldest_seconds", "How long the oldest of them has waited")
 UNSENT_FACTS = Gauge("caisson_memory_unsent_events", "Events that JetStream has not acknowledged")
 OLDEST_UNSENT_SECONDS = Gauge("caisson_memory_oldest_unsent_seconds", "Age of the oldest of them")
@@ -84,6 +85,7 @@ class IndexRelay:
             log.warning("index_relay.unmeasured", error=repr(error))
             return
         INDEX_WAITING.set(backlog.waiting)
+        INDEX_FAILING.set(backlog.failing)
         INDEX_OLDEST_SECONDS.set(backlog.oldest_s)
         self._oldest_s = backlog.oldest_s
         self._progress.tick()

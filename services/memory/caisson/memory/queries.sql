@@ -411,6 +411,9 @@ WITH due AS (
     WHERE (o.leased_until IS NULL OR o.leased_until < now())
       AND (CASE WHEN :ids::text[] IS NULL THEN o.not_before <= now()
            ELSE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) END)
+      AND (:max_bytes::bigint IS NULL OR NOT EXISTS (
+          SELECT 1 FROM memory.memories m
+          WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id AND m.bytes > :max_bytes))
     ORDER BY o.enqueued_at LIMIT :limit
     FOR UPDATE SKIP LOCKED
 ), leased AS (
@@ -461,8 +464,10 @@ SELECT count(*) FROM memory.index_outbox o
 WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) AND o.leased_until >= now();
 
 -- name: index_outbox_age^
-SELECT count(*) AS waiting,
-       coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)::double precision AS oldest_s
+-- What failed again and again is counted apart: it is one memory's trouble, not the relay's.
+SELECT count(*) AS waiting, count(*) FILTER (WHERE attempts >= :hopeless) AS failing,
+       coalesce(extract(epoch FROM now() - min(enqueued_at) FILTER (WHERE attempts < :hopeless)), 0)::double precision
+           AS oldest_s
 FROM memory.index_outbox;
 
 -- name: lock_unsent_facts

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 
 import structlog
 
-from caisson.common.errors import Unavailable
+from caisson.common.errors import InvalidInput, Unavailable
 from caisson.common.ids import TenantId
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.domain.indexing import Index, Point, Vector
 from caisson.memory.domain.relaying import Done, Due, IndexOutbox
 
 _CHUNKS_PER_WRITE = 256
-_MAX_CATCH_UP_CHARS = 64 * 1024
-_REMOVE_WITHIN_S = 5.0
-_REMOVE_PAUSE_S = 0.05
+_MAX_CATCH_UP_BYTES = 64 * 1024
+_CERTAIN_WITHIN_S = 5.0
+_CERTAIN_PAUSE_S = 0.05
 
 log = structlog.get_logger(__name__)
 
@@ -37,19 +37,29 @@ class Indexer:
         await self._work(dues)
         return len(dues)
 
-    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
         """Index these memories now if that is quick and the index is up; otherwise the relay does it later."""
-        dues = await self._outbox.lease_these(tenant, memory_ids)
-        quick = [due for due in dues if due.memory is None or len(due.memory.text) <= _MAX_CATCH_UP_CHARS]
-        slow = [due for due in dues if due not in quick]
-        if slow:
-            await self._outbox.postpone(slow, error="left to the relay")
+        dues = await self._outbox.lease_these(tenant, memory_ids, max_bytes=_MAX_CATCH_UP_BYTES)
         try:
-            await self._work(quick)
+            await self._work(dues)
         except Unavailable as error:
-            log.warning("indexer.left_to_relay", reason=error.detail, memories=len(quick))
+            log.warning("indexer.left_to_relay", reason=error.detail, memories=len(dues))
+
+    async def replace(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Have the index show the newest version of these memories and nothing older.
+
+        Returns:
+            True once it does; False where the index is away and the relay will do it.
+        """
+        try:
+            async with asyncio.timeout(_CERTAIN_WITHIN_S):
+                while await self._outbox.waiting(tenant, memory_ids):
+                    await self._work(await self._outbox.lease_these(tenant, memory_ids))
+                    await asyncio.sleep(_CERTAIN_PAUSE_S)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("indexer.replacement_left_to_relay", reason=repr(error), memories=len(memory_ids))
             return False
-        return not slow
+        return True
 
     async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Remove deleted memories from index and caches.
@@ -61,12 +71,12 @@ class Indexer:
         if not memory_ids:
             return True
         try:
-            async with asyncio.timeout(_REMOVE_WITHIN_S):
+            async with asyncio.timeout(_CERTAIN_WITHIN_S):
                 while True:
                     await self._index.delete_memories(tenant, memory_ids)
                     if await self._outbox.settle_deleted(tenant, memory_ids) == 0:
                         return True
-                    await asyncio.sleep(_REMOVE_PAUSE_S)
+                    await asyncio.sleep(_CERTAIN_PAUSE_S)
         except (Unavailable, TimeoutError) as error:
             log.warning("indexer.removal_left_to_relay", reason=repr(error), memories=len(memory_ids))
             return False
@@ -94,9 +104,23 @@ class Indexer:
                 except Exception as cause:
                     await self._isolate([item], cause)
             return
-        due = batch[0][0]
+        due, texts = batch[0]
+        if isinstance(error, InvalidInput) and (kept := await self._embeddable(texts)) != texts:
+            await self._write([(due, kept)])
+            return
         log.error("indexer.memory_failed", memory=due.memory_id, attempts=due.attempts, exc_info=error)
         await self._outbox.postpone([due], error=type(error).__name__)
+
+    async def _embeddable(self, texts: Sequence[str]) -> list[str]:
+        """Leave out what has no vector, such as a chunk of symbols alone."""
+        kept = []
+        for text in texts:
+            try:
+                await self._embedder.embed([text])
+            except InvalidInput:
+                continue
+            kept.append(text)
+        return kept
 
     async def _batches(self, dues: Sequence[Due]) -> list[list["_Chunked"]]:
         chunked = await asyncio.to_thread(lambda: [(due, self._chunks(due)) for due in dues])

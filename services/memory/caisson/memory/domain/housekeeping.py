@@ -95,22 +95,21 @@ class Embeddings(Protocol):
         """From now on this embedder is the index's; every memory made with another waits in the outbox."""
 
 
-async def agree(embeddings: Embeddings, configured: EmbedderIdentity, *, reembed: bool) -> None:
+async def refuse_other_embedder(embeddings: Embeddings, configured: EmbedderIdentity) -> None:
     """Hold the configured embedder against the index's.
 
     Raises:
-        Misconfigured: naming both, where they differ and embedding everything again was not asked for.
+        Misconfigured: naming both, where they differ.
     """
     known = await embeddings.embedding()
-    if known == configured:
-        return
-    if known is not None and not reembed:
+    if known not in {None, configured}:
         raise Misconfigured(
             f"the index was made with {_told(known)}, configured is {_told(configured)}; "
             "start once with --reembed to embed every memory again"
         )
-    await embeddings.embed_with(configured)
 
 
-def _told(identity: EmbedderIdentity) -> str:
+def _told(identity: EmbedderIdentity | None) -> str:
+    if identity is None:
+        return "none"
     return f"{identity.name} ({identity.dimensions} dimensions, {identity.digest})"

@@ -11,6 +11,9 @@ from caisson.common.ids import TenantId
 from caisson.memory.domain.layers import Layer
 
 MAX_DELAY_S = 300.0
+HOPELESS_ATTEMPTS = 8
+"""Work that failed so often is one memory's trouble."""
+
 _FIRST_DELAY_S = 0.5
 
 
@@ -49,10 +52,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """How far the index is behind."""
+    """How far a relay is behind. `failing` is what it tried in vain many times; the oldest is of the others."""
 
     waiting: int
     oldest_s: float
+    failing: int = 0
 
 
 class IndexOutbox(Protocol):
@@ -61,8 +65,13 @@ class IndexOutbox(Protocol):
     async def lease(self, limit: int) -> list[Due]:
         """Take the oldest due work that nobody holds."""
 
-    async def lease_these(self, tenant: TenantId, memory_ids: Sequence[str]) -> list[Due]:
-        """Take the work about these memories that nobody holds."""
+    async def lease_these(
+        self, tenant: TenantId, memory_ids: Sequence[str], *, max_bytes: int | None = None
+    ) -> list[Due]:
+        """Take the work about these memories that nobody holds, but for texts over `max_bytes`."""
+
+    async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the memories that wait."""
 
     async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
         """Take work off; what changed meanwhile stays and is due at once."""
@@ -80,8 +89,11 @@ class IndexOutbox(Protocol):
 class Indexing(Protocol):
     """Keeping the index up with the store."""
 
-    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
-        """Index these memories now if the index is up; False where the relay does it later."""
+    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
+        """Index these memories now if that is quick and the index is up; otherwise the relay does it later."""
+
+    async def replace(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Have the index show these memories' newest version and nothing older; whether that is certain."""
 
     async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Remove deleted memories from index and caches; whether that is certain to have been the last of them."""

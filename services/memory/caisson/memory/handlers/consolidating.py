@@ -53,7 +53,7 @@ class ConsolidatingHandlers:
         bus.serve(subjects.MEMORY_CONSOLIDATE, Consolidate, self.consolidate)
 
     async def consolidate(self, request: Consolidate) -> ConsolidationPlan:
-        """Plan, and unless `dry_run`, apply each group for itself, within a time; repeating goes on where it stopped."""
+        """Plan, and unless `dry_run`, apply each group for itself; repeating goes on where it stopped."""
         filter_ = filter_of(request.caller, self._clock())
         principal = filter_.principal
         episodes = await self._consolidating.episodes(filter_, _EPISODES)

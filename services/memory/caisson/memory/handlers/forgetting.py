@@ -83,7 +83,7 @@ class ForgettingHandlers:
 
     async def _follow(self, tenant: TenantId, forgotten: Forgotten) -> bool:
         removed = await self._indexing.remove(tenant, forgotten.deleted)
-        replaced = await self._indexing.catch_up(tenant, forgotten.rebuilt) if forgotten.rebuilt else True
+        replaced = await self._indexing.replace(tenant, forgotten.rebuilt) if forgotten.rebuilt else True
         FORGOTTEN.inc(len(forgotten.deleted))
         self._tell()
         return removed and replaced

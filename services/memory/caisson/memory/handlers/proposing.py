@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import structlog
 
-from caisson.common.errors import Unavailable
+from caisson.common.errors import InvalidInput, Unavailable
 from caisson.memory.domain.drafting import Draft, Twin
 from caisson.memory.domain.hashing import fact_key
 from caisson.memory.domain.indexing import Embedder, Index, IndexQuery, Vector
@@ -41,7 +41,7 @@ class Proposing:
                 position: await self._compare(draft, vector, filter_)
                 for (position, draft), vector in zip(chosen.items(), vectors, strict=True)
             }
-        except Unavailable as error:
+        except (InvalidInput, Unavailable) as error:
             log.warning("proposing.skipped", reason=error.detail, drafts=len(chosen))
             return list(drafts)
         return [compared.get(position, draft) for position, draft in enumerate(drafts)]

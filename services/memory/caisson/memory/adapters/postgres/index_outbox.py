@@ -8,7 +8,7 @@ from caisson.common.postgres import Pool, fetch_all
 from caisson.memory.adapters.postgres.rows import Row
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.phrasing import phrase
-from caisson.memory.domain.relaying import Backlog, Done, Due, Indexable, delay_s
+from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS, Backlog, Done, Due, Indexable, delay_s
 
 
 class PostgresIndexOutbox:
@@ -21,11 +21,20 @@ class PostgresIndexOutbox:
 
     async def lease(self, limit: int) -> list[Due]:
         """Take the oldest due work that nobody holds."""
-        return await self._lease(tenant=None, ids=None, limit=limit)
+        return await self._lease(tenant=None, ids=None, limit=limit, max_bytes=None)
 
-    async def lease_these(self, tenant: TenantId, memory_ids: Sequence[str]) -> list[Due]:
-        """Take the work about these memories that nobody holds."""
-        return await self._lease(tenant=tenant, ids=list(memory_ids), limit=len(memory_ids))
+    async def lease_these(
+        self, tenant: TenantId, memory_ids: Sequence[str], *, max_bytes: int | None = None
+    ) -> list[Due]:
+        """Take the work about these memories that nobody holds, but for texts over `max_bytes`."""
+        ids = list(memory_ids)
+        return await self._lease(tenant=tenant, ids=ids, limit=len(ids), max_bytes=max_bytes)
+
+    async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the memories that wait."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(self._sql.waiting_among(connection, tenant=tenant, ids=list(memory_ids)))
+        return {row["memory_id"] for row in rows}
 
     async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
         """Take work off; what changed meanwhile stays and is due at once."""
@@ -64,13 +73,17 @@ class PostgresIndexOutbox:
     async def backlog(self) -> Backlog:
         """Return how much waits, and how long the oldest has."""
         async with self._pool.acquire() as connection:
-            row = await self._sql.index_outbox_age(connection)
-        return Backlog(waiting=row["waiting"], oldest_s=row["oldest_s"])
+            row = await self._sql.index_outbox_age(connection, hopeless=HOPELESS_ATTEMPTS)
+        return Backlog(waiting=row["waiting"], failing=row["failing"], oldest_s=row["oldest_s"])
 
-    async def _lease(self, *, tenant: TenantId | None, ids: list[str] | None, limit: int) -> list[Due]:
+    async def _lease(
+        self, *, tenant: TenantId | None, ids: list[str] | None, limit: int, max_bytes: int | None
+    ) -> list[Due]:
         async with self._pool.acquire() as connection:
             rows = await fetch_all(
-                self._sql.lease_index_work(connection, tenant=tenant, ids=ids, limit=limit, lease_s=self._lease_s)
+                self._sql.lease_index_work(
+                    connection, tenant=tenant, ids=ids, limit=limit, max_bytes=max_bytes, lease_s=self._lease_s
+                )
             )
         return [_due(row) for row in rows]
 

@@ -1,0 +1,34 @@
+"""The embedder and the index that the settings name."""
+
+from caisson.common.errors import Misconfigured
+from caisson.memory.adapters.minilm import MiniLm
+from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_server import ServerIndex
+from caisson.memory.adapters.qdrant_server_collections import connect
+from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index
+from caisson.memory.settings import EmbedderKind, IndexEngine, MemorySettings
+
+
+async def open_embedder(settings: MemorySettings) -> Embedder:
+    """Load the embedder.
+
+    Raises:
+        Misconfigured: when a setting that it needs is missing, or its files are not as required.
+    """
+    if settings.embedder is not EmbedderKind.MINILM:
+        raise Misconfigured(f"MEMORY_EMBEDDER={settings.embedder} is not available")
+    return await MiniLm.load()
+
+
+async def open_index(settings: MemorySettings, identity: EmbedderIdentity, *, rebuild: bool) -> Index:
+    """Open the index; `rebuild` discards what another embedder wrote.
+
+    Raises:
+        Misconfigured: when another process has it open, another embedder wrote it, or its address is missing.
+    """
+    if settings.index is IndexEngine.EDGE:
+        return await EdgeIndex.open(settings.index_dir, identity, rebuild=rebuild)
+    if settings.qdrant_url is None:
+        raise Misconfigured("MEMORY_INDEX=server needs MEMORY_QDRANT_URL")
+    api_key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+    return await ServerIndex.open(connect(settings.qdrant_url, api_key=api_key), identity, rebuild=rebuild)
