@@ -3,10 +3,12 @@
 Invariant: a group never mixes owners or scopes; its summary says all that its sources said and nothing else.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from caisson.memory.domain.clustering import cluster
 from caisson.memory.domain.hashing import normalise
@@ -96,7 +98,7 @@ def group_episodes(episodes: Sequence[Memory], vectors: Sequence[Vector] | None)
 def said(episode: Memory) -> str:
     """Return what an episode says, with its outcome where the text leaves that out."""
     outcome = episode.outcome
-    if outcome is None or normalise(outcome) in normalise(episode.text):
+    if outcome is None or re.search(rf"\b{re.escape(normalise(outcome))}\b", normalise(episode.text)):
         return episode.text
     return f"{episode.text} ({outcome})"
 
@@ -123,11 +125,18 @@ def _related(
         else:
             by_subject[normalise(subject)].append(position)
     for found in by_subject.values():
-        yield from (found[at : at + MAX_EPISODES] for at in range(0, len(found), MAX_EPISODES))
+        yield from _evenly(found)
     if vectors is not None:
         chosen = [vectors[position] for position in loose]
-        for group in cluster(chosen, threshold=RELATED_FROM, largest=MAX_EPISODES):
-            yield [loose[at] for at in group]
+        for group in cluster(chosen, threshold=RELATED_FROM, largest=len(loose)):
+            yield from _evenly([loose[at] for at in group])
+
+
+def _evenly(positions: list[int]) -> Iterable[list[int]]:
+    """Cut a large group into parts of nearly the same size, so that none is left too small."""
+    parts = -(-len(positions) // MAX_EPISODES)
+    bounds = [round(len(positions) * part / parts) for part in range(parts + 1)]
+    return (positions[start:end] for start, end in pairwise(bounds))
 
 
 def _shared(values: Iterable[str | None]) -> str | None:

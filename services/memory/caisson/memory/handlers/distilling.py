@@ -56,8 +56,10 @@ class DistillingHandlers:
         principal = principal_of(request.caller)
         job = await self._begin(request, principal)
         deadline = monotonic() + self._slice_s
-        while not job.done and monotonic() < deadline:
+        while not job.done:
             job = await self._step(job, principal)
+            if monotonic() > deadline:
+                break
         if job.fence:
             await self._jobs.save(job)
         chosen = [text.text for text in await self._candidates.read(job.job_id) if text.selected] if job.done else []
