@@ -17,6 +17,7 @@ from caisson.memory.adapters.qdrant_server_collections import connect
 from caisson.memory.domain.indexing import Index
 from tests.support.eventually import eventually
 from tests.support.memory_points import IDENTITY
+from tests.support.memory_rows import rows_index
 
 LOCAL_MODE_WARNINGS = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect", "ignore:Local mode performs exact"
@@ -27,15 +28,21 @@ _IMAGE = "qdrant/qdrant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """How to open an index, whether it searches by likeness, and whether thousands of writes take a moment."""
+    """How to open an index, given a folder and a PostgreSQL, and what sets it apart.
 
-    open: Callable[[Path], AbstractAsyncContextManager[Index]]
+    `dense`: it searches by likeness. `lexical`: its own name for the leg of terms. `chunked`: it counts chunks, not
+    memories. `brisk`: thousands of writes take a moment.
+    """
+
+    open: Callable[[Path, str], AbstractAsyncContextManager[Index]]
     dense: bool = True
+    lexical: str = "sparse"
+    chunked: bool = True
     brisk: bool = True
 
 
 @asynccontextmanager
-async def edge(folder: Path) -> AsyncIterator[Index]:
+async def edge(folder: Path, _: str) -> AsyncIterator[Index]:
     """The engine in this process."""
     index = await EdgeIndex.open(folder / "edge", IDENTITY)
     yield index
@@ -43,7 +50,7 @@ async def edge(folder: Path) -> AsyncIterator[Index]:
 
 
 @asynccontextmanager
-async def local_mode(_: Path) -> AsyncIterator[Index]:
+async def local_mode(_: Path, __: str) -> AsyncIterator[Index]:
     """The server's adapter over the client's own imitation of a server."""
     index = await ServerIndex.open(AsyncQdrantClient(":memory:"), IDENTITY)
     yield index
@@ -51,7 +58,7 @@ async def local_mode(_: Path) -> AsyncIterator[Index]:
 
 
 @asynccontextmanager
-async def server(_: Path) -> AsyncIterator[Index]:
+async def server(_: Path, __: str) -> AsyncIterator[Index]:
     """The server's adapter over a server: the one at QDRANT_URL, or one in a container."""
     with qdrant_url() as url:
         client = connect(url, api_key=os.environ.get("QDRANT_API_KEY"))
@@ -61,10 +68,18 @@ async def server(_: Path) -> AsyncIterator[Index]:
         await index.close()
 
 
+@asynccontextmanager
+async def rows(_: Path, postgres_url: str) -> AsyncIterator[Index]:
+    """What serves when the index is away: full text in the store."""
+    async with rows_index(postgres_url) as index:
+        yield index
+
+
 ENGINES = {
     "edge": Engine(open=edge),
     "local-mode": Engine(open=local_mode, brisk=False),
     "server": Engine(open=server),
+    "fulltext": Engine(open=rows, dense=False, lexical="fulltext", chunked=False, brisk=False),
 }
 
 

@@ -16,7 +16,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 
 @pytest.fixture(scope="module")
-async def index(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Index]:
+async def index(engine: Engine, tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> AsyncIterator[Index]:
     """An open index of the engine."""
-    async with engine.open(tmp_path_factory.mktemp("index")) as opened:
+    async with engine.open(tmp_path_factory.mktemp("index"), postgres_url) as opened:
         yield opened

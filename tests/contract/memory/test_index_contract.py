@@ -39,7 +39,7 @@ NEIGHBOURS = [
     ("t1", "t1", "user:an", "a user's name stops short"),
     ("t1", "t1", "user:ana2", "a user's name continues"),
     ("t1", "t1", "*", "what looks like a pattern"),
-    ("t1", "t1", "", "a scope without a name"),
+    ("t1", "t1", " ", "a scope that is a space"),
 ]
 
 
@@ -111,7 +111,7 @@ async def test_deleting_reaches_every_chunk_of_the_named_memories_of_one_tenant(
     await index.delete_memories(tenant, [])
     assert await index.count() == before
     await index.delete_memories(tenant, ["mem-1", "unknown"])
-    assert await index.count() == before - len(chunks)
+    assert await index.count() == before - (len(chunks) if engine.chunked else 1)
     assert await found(index, engine, "anchor", a_filter(tenant)) == {"mem-10"}
     assert await found(index, engine, "anchor", a_filter(neighbour)) == {"mem-1"}
 
@@ -220,7 +220,7 @@ async def test_legs_answer_alone_and_together(index: Index, engine: Engine) -> N
     tenant = a_tenant()
     await index.upsert([a_point(tenant, "the buoy is red", "mem-1"), a_point(tenant, "the barge is blue", "mem-2")])
     sparse = await index.search(asking("red buoy", dense=False), a_filter(tenant))
-    assert sparse.legs == ("sparse",)
+    assert sparse.legs == (engine.lexical,)
     assert [(c.memory_id, c.cosine) for c in sparse.found] == [("mem-1", None)]
     with pytest.raises(InvalidInput):
         await index.search(IndexQuery(dense=None, text=None, limit=5), a_filter(tenant))

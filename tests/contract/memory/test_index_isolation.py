@@ -33,7 +33,7 @@ memories = st.fixed_dictionaries(
         "expires_at": st.none() | times,
         "chunks": st.integers(1, 3),
     }
-)
+).map(lambda memory: memory | {"valid_to": memory["valid_to"] and max(memory["valid_to"], memory["valid_from"])})
 callers = st.fixed_dictionaries(
     {
         "tenant": st.sampled_from(TENANTS),

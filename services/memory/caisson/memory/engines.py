@@ -1,10 +1,14 @@
 """The embedder and the index that the settings name."""
 
+from typing import assert_never
+
 from caisson.common.errors import Misconfigured
+from caisson.memory.adapters.embedding_http import HttpEmbedder
 from caisson.memory.adapters.minilm import MiniLm
 from caisson.memory.adapters.qdrant_edge import EdgeIndex
 from caisson.memory.adapters.qdrant_server import ServerIndex
 from caisson.memory.adapters.qdrant_server_collections import connect
+from caisson.memory.adapters.wordllama import WordLlama
 from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index
 from caisson.memory.settings import EmbedderKind, IndexEngine, MemorySettings
 
@@ -15,9 +19,24 @@ async def open_embedder(settings: MemorySettings) -> Embedder:
     Raises:
         Misconfigured: when a setting that it needs is missing, or its files are not as required.
     """
-    if settings.embedder is not EmbedderKind.MINILM:
-        raise Misconfigured(f"MEMORY_EMBEDDER={settings.embedder} is not available")
-    return await MiniLm.load()
+    match settings.embedder:
+        case EmbedderKind.MINILM:
+            return await MiniLm.load()
+        case EmbedderKind.WORDLLAMA:
+            return await WordLlama.load()
+        case EmbedderKind.HTTP:
+            return _endpoint(settings)
+    assert_never(settings.embedder)
+
+
+def _endpoint(settings: MemorySettings) -> HttpEmbedder:
+    url, model, dimensions = settings.embedder_url, settings.embedder_model, settings.embedder_dimensions
+    if url is None or model is None or dimensions is None:
+        raise Misconfigured(
+            "MEMORY_EMBEDDER=http needs MEMORY_EMBEDDER_URL, MEMORY_EMBEDDER_MODEL and MEMORY_EMBEDDER_DIMENSIONS"
+        )
+    api_key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    return HttpEmbedder.connect(url, model=model, dimensions=dimensions, api_key=api_key)
 
 
 async def open_index(settings: MemorySettings, identity: EmbedderIdentity, *, rebuild: bool) -> Index:

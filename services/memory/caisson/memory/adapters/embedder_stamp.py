@@ -23,7 +23,7 @@ def refuse_other(found: Mapping[str, Any], expected: Mapping[str, Any], *, where
     if dict(found) != dict(expected):
         raise Misconfigured(
             f"{where} was written by {_told(found)}, and the embedder is {_told(expected)}: "
-            "embed everything again, or configure the embedder that wrote it"
+            "start once with --reembed to embed every memory again, or configure the embedder that wrote it"
         )
 
 

