@@ -55,6 +55,16 @@ class DataFolder:
         """Where a runner mounts its workspaces."""
         return self._below("workspaces") / name
 
+    def index(self, name: str) -> Path:
+        """Where a memory service keeps its index."""
+        return self._below("memory") / name
+
+    def secrets(self, service: str) -> Path:
+        """A folder of secret files, for commands that work beside a service: `$CAISSON_SECRETS_DIR`."""
+        folder = self._below("secrets") / service
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return folder
+
     def empty_upstreams(self) -> Path:
         """A declaration of no upstreams, for a stack that was given none."""
         file = self.path / "no-upstreams.yaml"

@@ -141,7 +141,7 @@ class Memory:
             ReconcilingHandlers(inventory, index, wake=self._index_wake.set),
             RecallHandlers(
                 Recaller(
-                    searcher=Searcher(embedder, index, FullText(pool, queries)),
+                    searcher=Searcher(engines.embedder, index, FullText(pool, queries)),
                     store=reading,
                     retrievals=retrievals,
                     thresholds=engines.thresholds,
