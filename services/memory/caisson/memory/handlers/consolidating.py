@@ -9,7 +9,7 @@ from caisson.common.bus import Bus
 from caisson.common.errors import Unavailable
 from caisson.common.memories import Consolidate, ConsolidationPlan
 from caisson.memory.domain.admission import refuse_text, trust_of
-from caisson.memory.domain.consolidation import Group, group_episodes, said
+from caisson.memory.domain.consolidation import MAX_EPISODE_CHARS, Group, group_episodes, said
 from caisson.memory.domain.distillation import Chat
 from caisson.memory.domain.drafting import word
 from caisson.memory.domain.indexing import Embedder, Vector
@@ -75,7 +75,7 @@ class ConsolidatingHandlers:
         )
 
     async def _vectors(self, episodes: list[Memory]) -> list[Vector] | None:
-        texts = [phrase(episode.text, episode.subject, episode.attribute) for episode in episodes]
+        texts = [phrase(episode.text[:MAX_EPISODE_CHARS], episode.subject, episode.attribute) for episode in episodes]
         try:
             return await self._embedder.embed([(self._embedder.chunks(text) or [text])[0] for text in texts])
         except Unavailable as error:

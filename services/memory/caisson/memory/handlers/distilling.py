@@ -29,6 +29,7 @@ from caisson.memory.handlers.callers import principal_of
 _SLICE_S: Final = 3.0
 _PER_MODEL_CALL = 20
 _PER_EMBEDDING = 64
+_EMBEDDED_CHARS = 2_000
 _INSTRUCTIONS = {
     Stage.SYNTHESISE: "Rewrite each note as one self-contained statement; drop notes without lasting information.",
     Stage.REFINE: "Tighten each statement; change, add and lose no fact; keep every number, name and negation.",
@@ -122,7 +123,7 @@ class DistillingHandlers:
     async def _cluster(self, job: Job, texts: Sequence[Text]) -> Job:
         batch = [text for text in texts if text.vector is None and text.position > job.state["at"]][:_PER_EMBEDDING]
         if batch:
-            firsts = [(self._embedder.chunks(text.text) or [text.text])[0] for text in batch]
+            firsts = [(self._embedder.chunks(text.text[:_EMBEDDED_CHARS]) or [text.text])[0] for text in batch]
             vectors = await self._embedder.embed(firsts)
             await self._candidates.embed(
                 job.job_id, {text.position: vector for text, vector in zip(batch, vectors, strict=True)}

@@ -1,7 +1,8 @@
 """What is near to a draft: the index proposes, the rules of `near` decide. Without an index nothing is proposed."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -18,8 +19,18 @@ from caisson.memory.domain.reading import Reading
 
 _COMPARED_LAYERS = {Layer.SEMANTIC, Layer.PROCEDURAL}
 _CANDIDATES = 5
+_MAX_CHARS = 4_000
+_WITHIN_S = 3.0
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Drafts with what is near to them; `is_up` is false where embedder or index did not answer."""
+
+    drafts: list[Draft]
+    is_up: bool
 
 
 class Proposing:
@@ -30,21 +41,20 @@ class Proposing:
         self._embedder = embedder
         self._index = index
 
-    async def compare(self, drafts: Sequence[Draft], filter_: HardFilter) -> list[Draft]:
+    async def compare(self, drafts: Sequence[Draft], filter_: HardFilter) -> Compared:
         """Return the drafts, each with the memory that says the same or, failing that, the nearest one."""
-        chosen = {position: draft for position, draft in enumerate(drafts) if draft.layer in _COMPARED_LAYERS}
-        if not chosen:
-            return list(drafts)
+        chosen = {position: draft for position, draft in enumerate(drafts) if _is_compared(draft)}
+        compared: dict[int, Draft] = {}
         try:
-            vectors = await self._embedder.embed([self._first_chunk(draft) for draft in chosen.values()])
-            compared = {
-                position: await self._compare(draft, vector, filter_)
-                for (position, draft), vector in zip(chosen.items(), vectors, strict=True)
-            }
-        except (InvalidInput, Unavailable) as error:
-            log.warning("proposing.skipped", reason=error.detail, drafts=len(chosen))
-            return list(drafts)
-        return [compared.get(position, draft) for position, draft in enumerate(drafts)]
+            async with asyncio.timeout(_WITHIN_S):
+                vectors = await self._embedder.embed([self._first_chunk(draft) for draft in chosen.values()])
+                for (position, draft), vector in zip(chosen.items(), vectors, strict=True):
+                    compared[position] = await self._compare(draft, vector, filter_)
+        except (InvalidInput, Unavailable, TimeoutError) as error:
+            log.warning("proposing.skipped", reason=repr(error), drafts=len(chosen) - len(compared))
+            is_up = isinstance(error, InvalidInput)
+            return Compared(drafts=_merged(drafts, compared), is_up=is_up)
+        return Compared(drafts=_merged(drafts, compared), is_up=True)
 
     async def _compare(self, draft: Draft, vector: Vector, filter_: HardFilter) -> Draft:
         narrowed = replace(filter_, layers=frozenset({draft.layer}))
@@ -63,6 +73,14 @@ class Proposing:
     def _first_chunk(self, draft: Draft) -> str:
         chunks = self._embedder.chunks(phrase(draft.wording.text, draft.subject, draft.attribute))
         return chunks[0] if chunks else draft.wording.text
+
+
+def _merged(drafts: Sequence[Draft], compared: dict[int, Draft]) -> list[Draft]:
+    return [compared.get(position, draft) for position, draft in enumerate(drafts)]
+
+
+def _is_compared(draft: Draft) -> bool:
+    return draft.layer in _COMPARED_LAYERS and len(draft.wording.text) <= _MAX_CHARS
 
 
 def _same_place(draft: Draft, memory: Memory) -> bool:

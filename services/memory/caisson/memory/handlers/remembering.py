@@ -8,7 +8,7 @@ from prometheus_client import Counter
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.errors import InvalidInput
-from caisson.common.memories import MemoryView, NewMemory, PatchMemory, Remember, Remembered, RememberedAll
+from caisson.common.memories import MemoryView, PatchMemory, Remember, Remembered, RememberedAll
 from caisson.memory.domain.admission import Admitted, Rejected, admit, check_size, refuse_text, trust_of
 from caisson.memory.domain.drafting import check_metadata, check_tags, draft, in_utc, word
 from caisson.memory.domain.principals import HardFilter
@@ -76,12 +76,12 @@ class RememberingHandlers:
             if isinstance(verdict, Admitted)
         }
         compared = await self._proposing.compare(list(drafts.values()), filter_)
-        written = await self._remembering.remember(compared, filter_.principal) if compared else []
-        await self._index(filter_, written)
+        written = await self._remembering.remember(compared.drafts, filter_.principal) if drafts else []
+        await self._follow(filter_, written, is_up=compared.is_up)
         answers = dict(zip(drafts, map(_answer, written), strict=True))
         results = [
-            _rejected(verdict, new) if isinstance(verdict, Rejected) else answers[position]
-            for position, (new, verdict) in enumerate(zip(request.memories, verdicts, strict=True))
+            _rejected(verdict) if isinstance(verdict, Rejected) else answers[position]
+            for position, verdict in enumerate(verdicts)
         ]
         for result in results:
             REMEMBERED.labels(status=result.status).inc()
@@ -98,15 +98,17 @@ class RememberingHandlers:
         sessions = {new.provenance.session_id for new in request.memories if new.provenance.session_id}
         return {session: await self._reading.injected(session, filter_) for session in sorted(sessions)}
 
-    async def _index(self, filter_: HardFilter, written: list[Written]) -> None:
+    async def _follow(self, filter_: HardFilter, written: list[Written], *, is_up: bool) -> None:
+        """Let the index catch up where it is up; the relay does the rest."""
         changed = [
             memory_id
             for result in written
             if isinstance(result, Created | Superseded | Duplicate)
             for memory_id in (result.memory_id, *(result.replaced if isinstance(result, Superseded) else ()))
         ]
-        if changed:
+        if changed and is_up:
             await self._indexing.catch_up(filter_.principal.tenant, changed)
+        if changed:
             self._tell()
 
 
@@ -124,7 +126,7 @@ def _answer(written: Written) -> Remembered:
     assert_never(written)
 
 
-def _rejected(verdict: Rejected, _: NewMemory) -> Remembered:
+def _rejected(verdict: Rejected) -> Remembered:
     REJECTED.labels(reason=verdict.reason.partition(":")[0]).inc()
     return Remembered(status="rejected", reason=verdict.reason, similar_to=verdict.similar_to)
 
