@@ -87,7 +87,7 @@ async def open_engines(settings: MemorySettings, pool: Pool, *, reembed: bool) -
     inventory = PostgresInventory(pool, queries)
     embedder = await open_embedder(settings)
     calibrations = await PostgresCalibrations(pool, queries).all()
-    thresholds = choose(calibrations, embedder=embedder.identity.digest, set_hash=None)
+    thresholds = choose(calibrations, embedder=embedder.identity.digest, set_hash=settings.gate_set)
     if not reembed:
         await refuse_other_embedder(inventory, embedder.identity)
     index = await open_index(settings, embedder.identity, rebuild=reembed)

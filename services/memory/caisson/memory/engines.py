@@ -10,10 +10,10 @@ from caisson.memory.adapters.qdrant_server import ServerIndex
 from caisson.memory.adapters.qdrant_server_collections import connect
 from caisson.memory.adapters.wordllama import WordLlama
 from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index
-from caisson.memory.settings import EmbedderKind, IndexEngine, MemorySettings
+from caisson.memory.settings import EmbedderKind, EmbedderSettings, IndexEngine, MemorySettings
 
 
-async def open_embedder(settings: MemorySettings) -> Embedder:
+async def open_embedder(settings: EmbedderSettings) -> Embedder:
     """Load the embedder.
 
     Raises:
@@ -29,7 +29,7 @@ async def open_embedder(settings: MemorySettings) -> Embedder:
     assert_never(settings.embedder)
 
 
-def _endpoint(settings: MemorySettings) -> HttpEmbedder:
+def _endpoint(settings: EmbedderSettings) -> HttpEmbedder:
     url, model, dimensions = settings.embedder_url, settings.embedder_model, settings.embedder_dimensions
     if url is None or model is None or dimensions is None:
         raise Misconfigured(

@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from caisson.common.settings import Secret, ServiceSettings
 
@@ -24,7 +24,25 @@ class EmbedderKind(StrEnum):
     WORDLLAMA = "wordllama"
 
 
-class MemorySettings(ServiceSettings):
+class EmbedderSettings(BaseSettings):
+    """Which embedder, for whoever needs one."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMORY_", frozen=True, extra="ignore")
+
+    embedder: EmbedderKind = Field(default=EmbedderKind.MINILM, description="minilm, http or wordllama")
+    embedder_url: str | None = Field(default=None, description="OpenAI-compatible base URL, for embedder=http")
+    embedder_model: str | None = Field(default=None, description="model name, for embedder=http")
+    embedder_dimensions: int | None = Field(default=None, ge=1, description="vector length, for embedder=http")
+    embedder_api_key: Secret | None = Field(default=None, description="API key of the embeddings endpoint")
+
+
+class CommandSettings(EmbedderSettings):
+    """Settings of the commands that work beside the service."""
+
+    database_url: Secret | None = Field(default=None, description="PostgreSQL URL of the schema memory")
+
+
+class MemorySettings(EmbedderSettings, ServiceSettings):
     """Settings of one memory replica."""
 
     model_config = SettingsConfigDict(env_prefix="MEMORY_")
@@ -36,11 +54,9 @@ class MemorySettings(ServiceSettings):
     index_dir: Path = Field(default=Path("/var/lib/caisson/memory"), description="folder of the embedded index")
     qdrant_url: str | None = Field(default=None, description="URL of the Qdrant server, for index=server")
     qdrant_api_key: Secret | None = Field(default=None, description="API key of the Qdrant server")
-    embedder: EmbedderKind = Field(default=EmbedderKind.MINILM, description="minilm, http or wordllama")
-    embedder_url: str | None = Field(default=None, description="OpenAI-compatible base URL, for embedder=http")
-    embedder_model: str | None = Field(default=None, description="model name, for embedder=http")
-    embedder_dimensions: int | None = Field(default=None, ge=1, description="vector length, for embedder=http")
-    embedder_api_key: Secret | None = Field(default=None, description="API key of the embeddings endpoint")
+    gate_set: str | None = Field(
+        default=None, description="digest of the question set that the gate must be calibrated on; unset accepts any"
+    )
     chat_url: str | None = Field(default=None, description="OpenAI-compatible base URL for distillation's stages")
     chat_model: str | None = Field(default=None, description="model name for distillation's stages")
     relay_poll_s: float = Field(default=1, gt=0, description="slow poll of the index outbox")
