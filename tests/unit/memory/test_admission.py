@@ -1,10 +1,13 @@
 """What may become a memory, as a table: each row has the reason it is here for."""
 
+from time import process_time
+
 import pytest
 
 from caisson.common.errors import PayloadTooLarge
 from caisson.common.memories import NewMemory, Provenance
 from caisson.memory.domain.admission import MAX_TEXT_BYTES, Admitted, Rejected, admit, check_size
+from caisson.memory.domain.terms import terms
 
 PERSON = Provenance()
 RUN = Provenance(kind="run", run_id="run_1", session_id="ses_1")
@@ -104,3 +107,29 @@ def test_too_large_a_text_names_field_size_and_limit() -> None:
     check_size("é" * (MAX_TEXT_BYTES // 2), field="memories.0.text")
     with pytest.raises(PayloadTooLarge, match=r"memories\.0\.text has 262146 bytes; the limit is 262144"):
         check_size("é" * (MAX_TEXT_BYTES // 2 + 1), field="memories.0.text")
+
+
+SLOW_WERE_IT_NOT_BOUNDED = {
+    "an unclosed tag, again and again": "<system ",
+    "a token that never ends": "eyJaaaaaaaa-",
+    "a scheme without an end": "a.",
+    "spaces before an end": "done" + " " * 1_000,
+    "empty lines": "\n",
+    "an instruction with its object far away": "ignore" + " " * 100_000,
+    "dashes": "- ",
+    "instructions without an object": "ignore all ",
+    "called a password, without one": "password ",
+    "percentages": "1% ",
+    "one long word": "x",
+    "ligatures that grow when folded": "\ufdfa",
+}
+
+
+@pytest.mark.parametrize("piece", SLOW_WERE_IT_NOT_BOUNDED.values(), ids=SLOW_WERE_IT_NOT_BOUNDED)
+def test_the_largest_text_of_any_shape_is_read_in_bounded_time(piece: str) -> None:
+    size = MAX_TEXT_BYTES // len(piece.encode())
+    text = piece * (size - 1) + "x"
+    began = process_time()
+    admit(NewMemory(text=text, provenance=RUN), injected={"mem_a": text[:-1] + "y"})
+    terms(text)
+    assert process_time() - began < 3

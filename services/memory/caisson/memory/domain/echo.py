@@ -10,7 +10,9 @@ from caisson.memory.domain.hashing import normalise
 
 _MARKUP = re.compile(r"</?[a-z_][^<>]{0,200}>|\bmem_[0-9a-z]{26}\b", re.IGNORECASE)
 _STATEMENT_END = re.compile(r"(?<=[.!?。！？])\s+|[\r\n]+")
-_DECORATION = re.compile(r"^(?:[\s>*•–\-\"'“”`]+|\d{1,3}[.)]\s+)+|[\s\"'“”`.!?。！？]+$")
+_LIST_MARK = re.compile(r"(?:[>*•–-]\s*|\d{1,3}[.)]\s+)+")
+_DECORATION = " \t\"'“”`"
+_STOPS = _DECORATION + ".!?。！？"
 _UNESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&amp;": "&"}
 
 
@@ -30,7 +32,14 @@ def find_echo(text: str, injected: Mapping[str, str]) -> str | None:
 
 def _statements(text: str) -> list[str]:
     pieces = _STATEMENT_END.split(_MARKUP.sub(" ", _unescape(text)))
-    return [statement for piece in pieces if (statement := normalise(_DECORATION.sub("", piece)))]
+    return [statement for piece in pieces if (statement := normalise(_bare(piece)))]
+
+
+def _bare(piece: str) -> str:
+    """Return a statement without list marks, quotes and stops: `2. "Likes tea."` says `Likes tea`."""
+    piece = piece.strip(_DECORATION)
+    mark = _LIST_MARK.match(piece)
+    return (piece[mark.end() :] if mark else piece).lstrip(_DECORATION).rstrip(_STOPS)
 
 
 def _unescape(text: str) -> str:

@@ -4,8 +4,8 @@ import re
 
 _INSTRUCTION = re.compile(
     r"""
-        \b(?:ignore|disregard|forget|override|bypass)\s+(?:all\s+|any\s+|every\s+|the\s+|your\s+|of\s+)*
-            (?:previous|prior|above|earlier|other|safety|system)?\s*
+        \b(?:ignore|disregard|forget|override|bypass)\s++(?:(?:all|any|every|the|your|of)\s++)*+
+            (?:(?:previous|prior|above|earlier|other|safety|system)\s++)?+
             (?:instructions?|rules?|prompts?|guidelines?|policies|messages?)\b
       | \b(?:new|updated|real|actual)\s+(?:system\s+)?(?:instructions?|prompt)\s*:
       | \bsystem\s+prompt\b
@@ -14,8 +14,9 @@ _INSTRUCTION = re.compile(
             (?:the\s+)?(?:user|anyone)\b
       | \b(?:reveal|print|send|leak|exfiltrate|post|upload)\s+(?:me\s+)?(?:the\s+|your\s+|all\s+|any\s+)*
             (?:system\s+prompt|api\s+keys?|keys?|credentials?|passwords?|secrets?|tokens?|environment)\b
-      | </?\s*(?:system|memory|memories|instructions?|assistant|user|tool|context|entry|im_start|im_end)\b[^>]*>
-      | <\|[a-z_]+\|> | \[/?(?:INST|SYS)\] | ^\s*(?:system|assistant|developer)\s*:
+      | </?\s*(?:system|memory|memories|instructions?|assistant|user|tool|context|entry|im_start|im_end)\b
+            [^<>]{0,200}>
+      | <\|[a-z_]+\|> | \[/?(?:INST|SYS)\] | ^[ \t]*(?:system|assistant|developer)\s*:
       | ignorier\w*\s+(?:alle|die)\b.{0,30}\banweisungen | ignorez?\s+(?:toutes\s+)?les\s+instructions
       | ignora\s+(?:todas\s+)?las\s+instrucciones | 忽略.{0,6}(?:指令|指示|规则) | 無視.{0,6}指示
     """,

@@ -8,6 +8,8 @@ import unicodedata
 
 _MAX_REFUSAL_CHARS = 600
 _MAX_SMALL_TALK_WORDS = 12
+_MAX_SMALL_TALK_CHARS = 200
+_MAX_NOISE_LINE_CHARS = 300
 
 _REFUSAL = re.compile(
     r"""^\W*(?:
@@ -69,6 +71,8 @@ def is_refusal(text: str) -> bool:
 
 def is_small_talk(text: str) -> bool:
     """Whether a text is nothing but pleasantries and acknowledgements."""
+    if len(text) > _MAX_SMALL_TALK_CHARS:
+        return False
     words = re.findall(r"[\w'’]+", text.casefold())
     if not words:
         return True
@@ -78,7 +82,7 @@ def is_small_talk(text: str) -> bool:
 def is_tool_noise(text: str) -> bool:
     """Whether every line of a text is what tools print when nothing happened."""
     lines = [line for line in _ANSI.sub("", text).splitlines() if line.strip()]
-    return bool(lines) and all(_NOISE_LINE.match(line) for line in lines)
+    return bool(lines) and all(len(line) <= _MAX_NOISE_LINE_CHARS and _NOISE_LINE.match(line) for line in lines)
 
 
 def _plain(text: str) -> str:

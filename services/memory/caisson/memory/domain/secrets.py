@@ -9,7 +9,7 @@ from collections import Counter
 from itertools import pairwise
 
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("a private key", re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")),
+    ("a private key", re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----")),
     ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
     ("a GitHub token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})")),
     ("a GitLab token", re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}")),
@@ -21,8 +21,8 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a PyPI token", re.compile(r"\bpypi-[A-Za-z0-9_-]{50,}")),
     ("a SendGrid key", re.compile(r"\bSG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}")),
     ("a Caisson key", re.compile(r"\bck_[A-Za-z0-9_-]{20,}")),
-    ("a JSON Web Token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*")),
-    ("a password in a URL", re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@", re.IGNORECASE)),
+    ("a JSON Web Token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,4000}\.")),
+    ("a password in a URL", re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,200}:[^\s/@]{3,200}@", re.IGNORECASE)),
     (
         "an Authorization header",
         re.compile(r"\bauthorization\s*[:=]\s*(?:bearer|basic|token)\s+\S{8,}", re.IGNORECASE),
