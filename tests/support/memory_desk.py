@@ -150,8 +150,8 @@ class Desk:
         self.reading = ReadingHandlers(read, accounts, clock=clock)
         self.remembering = RememberingHandlers(
             read,
-            PostgresRemembering(pool, queries, accounts, clock=clock),
-            PostgresCorrecting(pool, queries, accounts, clock=clock),
+            PostgresRemembering(queries, accounts, clock=clock),
+            PostgresCorrecting(queries, accounts, clock=clock),
             Proposing(read, recent, self.index),
             self.indexer,
             clock=clock,

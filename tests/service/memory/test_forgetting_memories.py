@@ -12,7 +12,7 @@ from caisson.common.memories import Distil, OfUser, PatchMemory, Provenance
 from caisson.common.postgres import Pool
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
 
-CANARY = "7391"
+CANARY = "qzx7391"
 
 
 async def test_a_forgotten_episode_leaves_no_trace_in_tables_points_caches_or_files(

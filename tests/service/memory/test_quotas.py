@@ -80,3 +80,13 @@ async def test_usage_is_what_the_tables_hold_after_everything(desk: Desk) -> Non
     )
     kept = await desk.rows("SELECT user_id, rows, bytes FROM memory.usage WHERE tenant_id = $1 ORDER BY user_id")
     assert [tuple(row) for row in kept] == [(row["user_id"] or "", row["rows"], row["bytes"]) for row in counted]
+
+
+async def test_a_busy_tenant_leaves_the_database_to_the_others(desk: Desk) -> None:
+    async with desk.pool.acquire() as connection, connection.transaction():
+        await connection.execute("INSERT INTO memory.usage (tenant_id, user_id) VALUES ($1, '')", desk.tenant)
+        stuck = [asyncio.create_task(desk.remember(f"note {n}")) for n in range(60)]
+        other = Desk(pool=desk.pool, index=desk.index, embedder=desk.embedder, clock=desk.clock)
+        await asyncio.wait_for(other.remember("Likes tea"), 10)
+        assert not any(task.done() for task in stuck)
+    await asyncio.gather(*stuck)

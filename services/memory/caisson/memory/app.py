@@ -124,8 +124,8 @@ class Memory:
             ReadingHandlers(reading, accounts, clock=clock),
             RememberingHandlers(
                 reading,
-                PostgresRemembering(pool, queries, accounts, clock=clock),
-                PostgresCorrecting(pool, queries, accounts, clock=clock),
+                PostgresRemembering(queries, accounts, clock=clock),
+                PostgresCorrecting(queries, accounts, clock=clock),
                 Proposing(reading, embedder, index),
                 indexer,
                 clock=clock,

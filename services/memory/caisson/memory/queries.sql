@@ -654,3 +654,7 @@ ON CONFLICT (embedder) DO UPDATE SET
 
 -- name: forget_calibrations!
 DELETE FROM memory.calibrations;
+
+-- name: shorten_lives!
+UPDATE memory.memories SET expires_at = :expires_at
+WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND (expires_at IS NULL OR expires_at > :expires_at);

@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Iterator
 
 MAX_TERM_CHARS = 64
-MAX_TERMS = 60_000
+MAX_TERMS_BYTES = 900_000
+"""PostgreSQL keeps 1 MiB of lexemes in a row."""
 
 _COMPOUND = re.compile(r"\w+(?:[-.:/@#+]+\w+)*")
 _PART = re.compile(r"[^\W_]+")
@@ -62,9 +63,12 @@ def fold(text: str) -> str:
 
 def _distinct(found: Iterator[str]) -> list[str]:
     kept: dict[str, None] = {}
+    size = 0
     for term in found:
-        if term:
-            kept[term[:MAX_TERM_CHARS]] = None
-        if len(kept) >= MAX_TERMS:
+        short = term[:MAX_TERM_CHARS]
+        if short and short not in kept:
+            kept[short] = None
+            size += len(short.encode())
+        if size > MAX_TERMS_BYTES:
             break
     return list(kept)

@@ -1,5 +1,6 @@
 """What becomes a memory, and what is corrected. Every memory of a request gets its own answer."""
 
+import asyncio
 from collections.abc import Callable
 from typing import assert_never
 
@@ -10,7 +11,7 @@ from caisson.common.bus import Bus
 from caisson.common.errors import InvalidInput
 from caisson.common.memories import MemoryView, PatchMemory, Remember, Remembered, RememberedAll
 from caisson.memory.domain.admission import Admitted, Rejected, admit, check_size, refuse_text, trust_of
-from caisson.memory.domain.drafting import check_metadata, check_tags, draft, in_utc, word
+from caisson.memory.domain.drafting import Draft, check_metadata, check_tags, draft, in_utc, word
 from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.reading import Reading
 from caisson.memory.domain.relaying import Indexing
@@ -27,6 +28,8 @@ from caisson.memory.domain.writing import (
 from caisson.memory.handlers.callers import Clock, filter_of
 from caisson.memory.handlers.proposing import Proposing
 from caisson.memory.handlers.views import view_of
+
+_READ_BESIDE_THE_LOOP_CHARS = 32 * 1024
 
 REMEMBERED = Counter("caisson_memory_remembered_total", "What became of memories that were offered", ["status"])
 REJECTED = Counter("caisson_memory_rejected_total", "Memories that were not admitted", ["reason"])
@@ -65,16 +68,10 @@ class RememberingHandlers:
         for position, new in enumerate(request.memories):
             check_size(new.text, field=f"memories.{position}.text")
         injected = await self._injected(request, filter_)
-        verdicts = [
-            admit(new, injected=injected.get(new.provenance.session_id or "", {})) for new in request.memories
-        ]
-        drafts = {
-            position: draft(
-                new, filter_.principal, trust=verdict.trust, now=filter_.now, field=f"memories.{position}"
-            )
-            for position, (new, verdict) in enumerate(zip(request.memories, verdicts, strict=True))
-            if isinstance(verdict, Admitted)
-        }
+        if sum(len(new.text) for new in request.memories) > _READ_BESIDE_THE_LOOP_CHARS:
+            verdicts, drafts = await asyncio.to_thread(_read, request, filter_, injected)
+        else:
+            verdicts, drafts = _read(request, filter_, injected)
         compared = await self._proposing.compare(list(drafts.values()), filter_)
         written = await self._remembering.remember(compared.drafts, filter_.principal) if drafts else []
         await self._follow(filter_, written, is_up=compared.is_up)
@@ -110,6 +107,19 @@ class RememberingHandlers:
             await self._indexing.catch_up(filter_.principal.tenant, changed)
         if changed:
             self._tell()
+
+
+def _read(
+    request: Remember, filter_: HardFilter, injected: dict[str, dict[str, str]]
+) -> tuple[list[Admitted | Rejected], dict[int, Draft]]:
+    """Decide about each memory, and make drafts, by position, of those that are admitted."""
+    verdicts = [admit(new, injected=injected.get(new.provenance.session_id or "", {})) for new in request.memories]
+    drafts = {
+        position: draft(new, filter_.principal, trust=verdict.trust, now=filter_.now, field=f"memories.{position}")
+        for position, (new, verdict) in enumerate(zip(request.memories, verdicts, strict=True))
+        if isinstance(verdict, Admitted)
+    }
+    return verdicts, drafts
 
 
 def _answer(written: Written) -> Remembered:

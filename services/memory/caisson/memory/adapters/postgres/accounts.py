@@ -1,12 +1,15 @@
 """The tenant's lock and its quotas. Invariant: whoever writes memories of a tenant opened its account first."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from caisson.common.errors import QuotaExceeded
 from caisson.common.ids import TenantId, UserId
-from caisson.common.postgres import Connection, Pool, fetch_all
+from caisson.common.postgres import Connection, Pool, fetch_all, transaction
 from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.quotas import Account, Exceeded, Holding, Quotas, judge
 
@@ -20,6 +23,7 @@ class Accounts:
         self._pool = pool
         self._sql = queries
         self._clock = clock
+        self._turns: dict[TenantId, _Turn] = {}
         self.quotas = quotas
 
     async def held(self, principal: Principal) -> tuple[Account, Quotas]:
@@ -27,10 +31,16 @@ class Accounts:
         async with self._pool.acquire() as connection:
             return await self.read(connection, principal.tenant, principal.user), self.quotas
 
-    async def open(self, connection: Connection, tenant: TenantId, user: UserId) -> Account:
-        """Take the tenant's lock until the transaction ends, and return what is held."""
-        await self._sql.lock_tenant(connection, tenant=tenant)
-        return await self.read(connection, tenant, user)
+    @asynccontextmanager
+    async def writing(self, tenant: TenantId, user: UserId) -> AsyncIterator[tuple[Connection, Account]]:
+        """Hold a transaction with the tenant's lock, and tell what is held.
+
+        Within this process a tenant's writers wait for each other without a connection, so that a busy tenant
+        leaves the pool to the others.
+        """
+        async with self._turn(tenant), transaction(self._pool) as connection:
+            await self._sql.lock_tenant(connection, tenant=tenant)
+            yield connection, await self.read(connection, tenant, user)
 
     async def read(self, connection: Connection, tenant: TenantId, user: UserId) -> Account:
         """Return what is held, without the lock."""
@@ -49,3 +59,21 @@ class Accounts:
                 verdict = judge(before, await self.read(connection, tenant, user), self.quotas)
         if isinstance(verdict, Exceeded):
             raise QuotaExceeded(verdict.told)
+
+    @asynccontextmanager
+    async def _turn(self, tenant: TenantId) -> AsyncIterator[None]:
+        turn = self._turns.setdefault(tenant, _Turn())
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.waiting -= 1
+            if turn.waiting == 0:
+                self._turns.pop(tenant, None)
+
+
+@dataclass(slots=True)
+class _Turn:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0

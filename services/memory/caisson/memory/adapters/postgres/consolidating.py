@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from caisson.common.ids import TenantId, new_id
-from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.common.postgres import Connection, Pool, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.rows import hard, memory_of
@@ -15,6 +15,7 @@ from caisson.memory.domain.hashing import context_key, fact_key, scope_key
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter, Principal
+from caisson.memory.domain.quotas import Account
 
 SUMMARY = b"summary"
 """Stands for the fact of a summary of no single fact: beside a statement of the same words, it is its own."""
@@ -39,16 +40,15 @@ class PostgresConsolidating:
     async def consolidate(self, group: Group, principal: Principal, wording: Wording) -> str | None:
         """Make one memory of a group and let its sources go cold; None where a source changed or was forgotten."""
         try:
-            async with transaction(self._pool) as connection:
-                return await self._consolidate(connection, group, principal, wording)
+            async with self._accounts.writing(principal.tenant, principal.user) as (connection, before):
+                return await self._consolidate(connection, group, principal, wording, before)
         except _SourcesChanged:
             return None
 
     async def _consolidate(
-        self, connection: Connection, group: Group, principal: Principal, wording: Wording
+        self, connection: Connection, group: Group, principal: Principal, wording: Wording, before: Account
     ) -> str | None:
         tenant, user, now = principal.tenant, principal.user, self._clock()
-        before = await self._accounts.open(connection, tenant, user)
         place = {"tenant": tenant, "owner": group.owner_scope}
         if await self._sql.is_forgotten(connection, **place, content_hash=wording.content_hash):
             return None

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from caisson.common.errors import Conflict, InvalidInput
-from caisson.common.ids import TenantId
-from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.common.postgres import Connection, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.forgetting import check_owner
 from caisson.memory.adapters.postgres.rows import Row, gate, memory_of
@@ -20,8 +19,7 @@ from caisson.memory.domain.writing import Correction
 class PostgresCorrecting:
     """The domain's `Correcting`."""
 
-    def __init__(self, pool: Pool, queries: Any, accounts: Accounts, *, clock: Callable[[], datetime]) -> None:
-        self._pool = pool
+    def __init__(self, queries: Any, accounts: Accounts, *, clock: Callable[[], datetime]) -> None:
         self._sql = queries
         self._accounts = accounts
         self._clock = clock
@@ -29,16 +27,15 @@ class PostgresCorrecting:
     async def correct(self, id_: str, correction: Correction, filter_: HardFilter) -> Memory:
         """Change a memory that the principal may change; raise NotFound, Denied or Conflict."""
         principal = filter_.principal
-        async with transaction(self._pool) as connection:
-            before = await self._accounts.open(connection, principal.tenant, principal.user)
+        async with self._accounts.writing(principal.tenant, principal.user) as (connection, before):
             row = await self._sql.read_memory(
                 connection, **gate(filter_), own=principal.own_scope, id=id_, as_of=None
             )
             check_owner(row, principal)
             await self._check(connection, row, correction)
             changed = memory_of(await self._write(connection, row, correction))
-            if changed.text != row["text"]:
-                await self._rebuild_above(connection, principal.tenant, changed.memory_id)
+            if changed.text != row["text"] or changed.expires_at != row["expires_at"]:
+                await self._follow_above(connection, changed, rebuild=changed.text != row["text"])
             await self._accounts.close(connection, principal.tenant, principal.user, before)
         return changed
 
@@ -80,11 +77,16 @@ class PostgresCorrecting:
         )
         return changed
 
-    async def _rebuild_above(self, connection: Connection, tenant: TenantId, memory_id: str) -> None:
-        rows = await fetch_all(self._sql.graph_around(connection, tenant=tenant, ids=[memory_id], owners=[]))
+    async def _follow_above(self, connection: Connection, changed: Memory, *, rebuild: bool) -> None:
+        """What was made from a memory says what it says now, and lasts no longer than it."""
+        tenant = changed.tenant
+        rows = await fetch_all(self._sql.graph_around(connection, tenant=tenant, ids=[changed.memory_id], owners=[]))
         above = summaries_above(
-            memory_id,
+            changed.memory_id,
             edges=[(row["memory_id"], row["source_id"]) for row in rows],
             summaries={row["memory_id"] for row in rows if row["is_summary"]},
         )
-        await Summaries(self._sql, connection, tenant, now=self._clock()).rebuild(above, wipe=False)
+        if rebuild:
+            await Summaries(self._sql, connection, tenant, now=self._clock()).rebuild(above, wipe=False)
+        if changed.expires_at is not None:
+            await self._sql.shorten_lives(connection, tenant=tenant, ids=list(above), expires_at=changed.expires_at)

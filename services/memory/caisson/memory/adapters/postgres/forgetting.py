@@ -6,7 +6,7 @@ from typing import Any
 
 from caisson.common.errors import Denied, NotFound
 from caisson.common.ids import TenantId, UserId
-from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.common.postgres import Connection, Pool, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.reading import NO_SUCH_MEMORY
@@ -32,8 +32,7 @@ class PostgresForgetting:
     async def forget(self, id_: str, filter_: HardFilter) -> Forgotten:
         """Delete a memory and everything made from it; raise NotFound or Denied."""
         principal = filter_.principal
-        async with transaction(self._pool) as connection:
-            await self._accounts.open(connection, principal.tenant, principal.user)
+        async with self._accounts.writing(principal.tenant, principal.user) as (connection, _):
             row = await self._sql.read_memory(
                 connection, **gate(filter_), own=principal.own_scope, id=id_, as_of=None
             )
@@ -44,8 +43,7 @@ class PostgresForgetting:
     async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
         """Delete up to `limit` memories of an owner, with everything made from them."""
         tenant, user = principal.tenant, principal.user
-        async with transaction(self._pool) as connection:
-            await self._accounts.open(connection, tenant, user)
+        async with self._accounts.writing(tenant, user) as (connection, _):
             rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=limit))
             return await self._forget(connection, tenant, user, [row["memory_id"] for row in rows], owner_scope)
 
@@ -57,14 +55,12 @@ class PostgresForgetting:
 
     async def forget_user(self, tenant: TenantId, user: UserId) -> None:
         """Drop what else names a user whose memories are gone."""
-        async with transaction(self._pool) as connection:
-            await self._accounts.open(connection, tenant, user)
+        async with self._accounts.writing(tenant, user) as (connection, _):
             await self._sql.forget_user(connection, tenant=tenant, user=user)
 
     async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
         """Delete the memories of the session layer of a session that ended. They may be said again: no tombstones."""
-        async with transaction(self._pool) as connection:
-            await self._accounts.open(connection, tenant, UserId(""))
+        async with self._accounts.writing(tenant, UserId("")) as (connection, _):
             rows = await fetch_all(
                 self._sql.session_page(connection, tenant=tenant, session=session_id, limit=_SESSION_PAGE)
             )

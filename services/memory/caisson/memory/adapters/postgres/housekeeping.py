@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from caisson.common.ids import TenantId, UserId
-from caisson.common.postgres import Pool, fetch_all, transaction
+from caisson.common.postgres import Pool, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.rows import memory_of
@@ -41,8 +41,7 @@ class PostgresHousekeeping:
         async with self._pool.acquire() as connection:
             rows = await fetch_all(self._sql.tenants_with_uses(connection, limit=_TENANTS))
         for row in rows:
-            async with transaction(self._pool) as connection:
-                await self._accounts.open(connection, TenantId(row["tenant_id"]), UserId(""))
+            async with self._accounts.writing(TenantId(row["tenant_id"]), UserId("")) as (connection, _):
                 await self._sql.count_uses(connection, tenant=row["tenant_id"])
 
     async def cool_unused(self) -> int:
@@ -66,8 +65,7 @@ class PostgresHousekeeping:
         weak = [memory for memory in seen if has_gone_cold(memory, now)]
         for tenant in dict.fromkeys(memory.tenant for memory in weak):
             own = [memory for memory in weak if memory.tenant == tenant]
-            async with transaction(self._pool) as connection:
-                await self._accounts.open(connection, tenant, UserId(""))
+            async with self._accounts.writing(tenant, UserId("")) as (connection, _):
                 await fetch_all(
                     self._sql.cool_memories(
                         connection,
@@ -86,8 +84,7 @@ class PostgresHousekeeping:
             await self._sql.drop_old_jobs(connection, receipt_days=_RECEIPT_DAYS, unfinished_days=_UNFINISHED_DAYS)
 
     async def _drop_expired_of(self, tenant: TenantId, now: datetime) -> int:
-        async with transaction(self._pool) as connection:
-            await self._accounts.open(connection, tenant, UserId(""))
+        async with self._accounts.writing(tenant, UserId("")) as (connection, _):
             rows = await fetch_all(self._sql.drop_expired(connection, tenant=tenant, now=now, limit=_PAGE))
             ids = [row["memory_id"] for row in rows]
             await self._sql.forget_successors(connection, tenant=tenant, ids=ids)

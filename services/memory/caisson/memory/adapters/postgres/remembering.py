@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, assert_never
 
-from caisson.common.postgres import Pool, transaction
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.placing import Placing
@@ -16,8 +15,7 @@ from caisson.memory.domain.writing import Created, Duplicate, Refused, Supersede
 class PostgresRemembering:
     """The domain's `Remembering`."""
 
-    def __init__(self, pool: Pool, queries: Any, accounts: Accounts, *, clock: Callable[[], datetime]) -> None:
-        self._pool = pool
+    def __init__(self, queries: Any, accounts: Accounts, *, clock: Callable[[], datetime]) -> None:
         self._sql = queries
         self._accounts = accounts
         self._clock = clock
@@ -25,8 +23,7 @@ class PostgresRemembering:
     async def remember(self, drafts: Sequence[Draft], principal: Principal) -> list[Written]:
         """Store drafts, all or none; raise QuotaExceeded with limit and usage."""
         tenant, user = principal.tenant, principal.user
-        async with transaction(self._pool) as connection:
-            before = await self._accounts.open(connection, tenant, user)
+        async with self._accounts.writing(tenant, user) as (connection, before):
             written = [
                 await Placing(self._sql, connection, principal, draft, now=self._clock()).place() for draft in drafts
             ]
