@@ -139,7 +139,9 @@ class Bus:
         """Answer requests on `subject` in this service's queue group. Call before `start`."""
 
         async def endpoint(body: bytes) -> bytes:
-            return await _answer(subject, model, handler, body)
+            reply = await _answer(subject, model, handler, body)
+            limit = self.connection.max_payload
+            return reply if len(reply) <= limit else _too_large(subject, len(reply), limit)
 
         async def undecoded(message: NatsMessage) -> bytes:
             return message.body
@@ -238,6 +240,13 @@ async def _answer(
             problem = Internal(f"{subject.template} failed; the log of the service has the cause")
         metrics.RPC_ERRORS.labels(subject=subject.template, code=problem.code).inc()
         return b'{"error":' + ErrorReply.of(problem).model_dump_json().encode() + b"}"
+
+
+def _too_large(subject: Subject, size: int, limit: int) -> bytes:
+    """Say that an answer cannot be carried, instead of letting the caller wait for it."""
+    told = f"{subject.template}: the answer has {size} bytes and the bus carries {limit}: ask for less at once"
+    metrics.RPC_ERRORS.labels(subject=subject.template, code=PayloadTooLarge.code).inc()
+    return b'{"error":' + ErrorReply.of(PayloadTooLarge(told)).model_dump_json().encode() + b"}"
 
 
 def _open_reply(body: bytes, model: type[ReplyT]) -> ReplyT:
