@@ -3,16 +3,16 @@
 All three run the same empty command, started and captured by the same code, interleaved in one process.
 """
 
-import json
 import resource
 import tempfile
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 import uvloop
 
+from bench.figures import Figure
 from caisson.common.leases import Limits
 from caisson.runner.adapters.bubblewrap import NAMESPACES
 from caisson.runner.adapters.cgroups import Cgroup
@@ -29,13 +29,13 @@ RATIO_BAR = 1.5
 COMMAND = BoxCommand(script=":", environment={"PATH": COMMAND_PATH}, timeout_s=10)
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Figure]:
     """Return the figures: medians in milliseconds."""
     with tempfile.TemporaryDirectory(prefix="caisson-bench-") as folder:
         return uvloop.run(_measure(Path(folder)))
 
 
-async def _measure(folder: Path) -> list[dict[str, Any]]:
+async def _measure(folder: Path) -> list[Figure]:
     settings = RunnerSettings(nats_password="bench", channel_key="bench", workspaces_dir=folder)
     async with HostRooms.started(settings) as rooms:
         await rooms.check()
@@ -102,23 +102,10 @@ class _NoCgroup:
 _NO_CGROUP = cast("Cgroup", _NoCgroup())
 
 
-def _figures(medians: dict[str, float], room_ms: float, cpu_ms: float) -> list[dict[str, Any]]:
+def _figures(medians: dict[str, float], room_ms: float, cpu_ms: float) -> list[Figure]:
     ratio = medians["box_ms"] / medians["bwrap_ms"]
     plain = {**medians, "room_ms": room_ms, "cpu_ms": cpu_ms}
     return [
-        {
-            "name": "box_ratio",
-            "value": round(ratio, 2),
-            "unit": "times bubblewrap",
-            "bar": RATIO_BAR,
-            "holds": ratio <= RATIO_BAR,
-        },
-        *(
-            {"name": name, "value": round(value, 2), "unit": "ms", "bar": None, "holds": None}
-            for name, value in plain.items()
-        ),
+        Figure(name="box_ratio", value=ratio, unit="times bubblewrap", bar=RATIO_BAR),
+        *(Figure(name=name, value=value, unit="ms") for name, value in plain.items()),
     ]
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(), indent=2))

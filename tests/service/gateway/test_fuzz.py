@@ -9,7 +9,7 @@ from caisson.stack.service import ServiceProcess
 from tests.support.gateway import Ground
 from tests.support.hostile import Hostile, Operation, hostile_requests, operations
 
-EXAMPLES = 40
+EXAMPLES = 30
 PLAN = {"steps": [{"bash": {"command": "true"}}]}
 PROBLEM = {"type", "title", "status", "detail", "code"}
 

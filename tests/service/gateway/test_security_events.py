@@ -68,6 +68,28 @@ async def test_a_report_counts_once_however_often_it_comes(product: httpx.AsyncC
     assert [event.id for event in events] == list(range(1, len(events) + 1))
 
 
+async def test_a_report_about_the_worst_input_is_stored_all_the_same(
+    product: httpx.AsyncClient, worker: Worker
+) -> None:
+    await submit(product)
+    grant = await worker.take()
+    await worker.start(grant)
+    worst = {"path": "/a\x00b", "words": ["\x00", {"\x00": float("nan")}]}
+    denied = report(grant, SecurityKind.PROXY_DENIED, snippet="\x00" * 200, reason="no \x00", detail=worst)
+    blocked = report(grant, SecurityKind.COMMAND_BLOCKED, guard="a\x00", detail=worst)
+    await worker.record_security(denied)
+    outcome = Blocked(guard="a\x00", reason="no \x00 here")
+    await worker.finish(grant, outcome=outcome, security=(blocked,), finish_run=True)
+    clean = {"path": "/a\ufffdb", "words": ["\ufffd", {"\ufffd": "nan"}]}
+    told = {event["kind"]: event for event in await listed(product)}
+    assert {kind: event["detail"] for kind, event in told.items()} == dict.fromkeys(
+        ("proxy_denied", "command_blocked"), clean
+    )
+    assert told["proxy_denied"]["snippet"] == "\ufffd" * 200
+    step = (await the_run(product, grant.run_id))["steps"][0]
+    assert step["outcome"]["reason"] == "no \ufffd here"
+
+
 async def test_a_report_about_no_run_of_ours_changes_nothing(product: httpx.AsyncClient, worker: Worker) -> None:
     await submit(product)
     grant = await worker.take()

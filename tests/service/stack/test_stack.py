@@ -57,7 +57,11 @@ async def test_a_started_stack_says_how_to_reach_it(stack: Stack) -> None:
         "memory": 1,
         "runner": 2,
     }
-    assert json.loads(stack.folder.client_file.read_text()) == {"url": stack.url, "api_key": "ck_stand_in"}
+    assert json.loads(stack.folder.client_file.read_text()) == {
+        "url": stack.url,
+        "api_key": "ck_stand_in",
+        "proxy_admin_url": stack.services("proxy")[0].addresses["admin"],
+    }
 
 
 async def test_secrets_are_readable_by_their_owner_alone(stack: Stack) -> None:

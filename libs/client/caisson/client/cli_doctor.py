@@ -16,7 +16,7 @@ def doctor(
     context: typer.Context,
     proxy_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Admin URL of the proxy, to ask its /readyz too; else asked from inside."),
+        typer.Option(metavar="URL", help="Admin URL of the proxy, to ask its /readyz too. Known after `caisson up`."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -28,4 +28,5 @@ def doctor(
     connection = connect(context)
     from caisson.client.commands import desk, doctor
 
-    desk.perform(connection, lambda at: doctor.examine(at, proxy_url=proxy_url), as_json=as_json)
+    admin_url = proxy_url or connection.proxy_admin_url
+    desk.perform(connection, lambda at: doctor.examine(at, proxy_url=admin_url), as_json=as_json)

@@ -23,12 +23,16 @@ class NotConfigured(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Which gateway, with which key, for whom. `tenant` and `user` are None where nobody named them."""
+    """Which gateway, with which key, for whom. `tenant` and `user` are None where nobody named them.
+
+    `proxy_admin_url` is known for the plane of `caisson up`.
+    """
 
     url: str
     api_key: str = field(repr=False)
     tenant: str | None
     user: str | None
+    proxy_admin_url: str | None = None
 
 
 def read_secret(source: str, environment: Mapping[str, str]) -> str:
@@ -70,8 +74,9 @@ def resolve(
     found_url = wanted_url or known.get("url")
     if not found_url:
         raise NotConfigured(f"no gateway: give --url, set CAISSON_URL, or run `caisson up` (it writes {file})")
-    if not key and found_url.rstrip("/") == known.get("url", "").rstrip("/"):
-        key = known.get("api_key")
+    if found_url.rstrip("/") != known.get("url", "").rstrip("/"):
+        known = {}
+    key = key or known.get("api_key")
     if not key:
         raise NotConfigured(
             f"no API key for {found_url}: give --api-key env:VARIABLE or @FILE, or set CAISSON_API_KEY"
@@ -81,6 +86,7 @@ def resolve(
         api_key=key,
         tenant=tenant or environment.get("CAISSON_TENANT") or None,
         user=user or environment.get("CAISSON_USER") or None,
+        proxy_admin_url=known.get("proxy_admin_url"),
     )
 
 

@@ -1,11 +1,11 @@
 """The messages between workers and the ledger (`caisson.rpc.ledger.*`)."""
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from caisson.common.messages import Message
+from caisson.common.messages import Message, Told, ToldFacts
 from caisson.common.outcome import Outcome, Output
 
 
@@ -50,10 +50,10 @@ class SecurityEvent(Message):
     kind: SecurityKind
     run_id: str
     step_id: str | None = None
-    guard: str | None = None
-    reason: str
-    snippet: str | None = Field(default=None, max_length=200)
-    detail: dict[str, Any] = {}
+    guard: Told | None = None
+    reason: Told
+    snippet: Told | None = Field(default=None, max_length=200)
+    detail: ToldFacts = {}
 
 
 class Grant(Message):

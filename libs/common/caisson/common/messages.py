@@ -3,7 +3,8 @@
 Invariant: messages are frozen, refuse unknown fields, and never coerce a type.
 """
 
-from typing import Annotated
+import math
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -22,3 +23,24 @@ def _no_nul(value: str) -> str:
 
 Text = Annotated[str, AfterValidator(_no_nul)]
 """A string that PostgreSQL can store: no NUL (lone surrogates are refused by the JSON edge)."""
+
+
+def _storable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("\x00", "\ufffd")
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {_storable(name): _storable(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_storable(item) for item in value]
+        case _:
+            return value
+
+
+Told = Annotated[str, AfterValidator(_storable)]
+"""What a service tells about foreign input: a NUL in it becomes U+FFFD, so that the report is never refused."""
+
+ToldFacts = Annotated[dict[str, Any], AfterValidator(_storable)]
+"""The same for facts of any form; a number that JSON does not have becomes its name."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, assert_never
 
 from pydantic import Field
 
-from caisson.common.messages import Message, Text
+from caisson.common.messages import Message, Text, Told
 
 
 class Exited(Message):
@@ -26,28 +26,28 @@ class TimedOut(Message):
     """The step's time limit passed; everything in the box was killed."""
 
     kind: Literal["timed_out"] = "timed_out"
-    reason: str
+    reason: Told
 
 
 class Cancelled(Message):
     """The run was cancelled while the step was pending or running."""
 
     kind: Literal["cancelled"] = "cancelled"
-    reason: str = "the run was cancelled"
+    reason: Told = "the run was cancelled"
 
 
 class OomKilled(Message):
     """The kernel killed a process of the box at the memory limit; the box was ended."""
 
     kind: Literal["oom_killed"] = "oom_killed"
-    reason: str
+    reason: Told
 
 
 class PidsExhausted(Message):
     """The box reached its process limit; the box was ended."""
 
     kind: Literal["pids_exhausted"] = "pids_exhausted"
-    reason: str
+    reason: Told
 
 
 class DiskFull(Message):
@@ -55,29 +55,29 @@ class DiskFull(Message):
 
     kind: Literal["disk_full"] = "disk_full"
     exit_code: int | None = None
-    reason: str
+    reason: Told
 
 
 class Blocked(Message):
     """A guard refused the command; it never ran."""
 
     kind: Literal["blocked"] = "blocked"
-    guard: str
-    reason: str
+    guard: Told
+    reason: Told
 
 
 class NotStarted(Message):
     """The box could not be set up; the command never ran."""
 
     kind: Literal["not_started"] = "not_started"
-    reason: str
+    reason: Told
 
 
 class Lost(Message):
     """The worker died while the step ran; whether its effects happened is unknown."""
 
     kind: Literal["lost"] = "lost"
-    reason: str = "the worker died while the step ran"
+    reason: Told = "the worker died while the step ran"
 
 
 Outcome = Annotated[

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import aiosql
 import asyncpg
+from aiosql.adapters.asyncpg import AsyncPGAdapter
 from asyncpg_trek import Direction, execute
 from asyncpg_trek._solver import find_migration_path
 from asyncpg_trek._types import Migration
@@ -79,9 +80,29 @@ async def connect_pool(url: str, *, application: str, max_size: int = 10) -> Poo
         raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
 
 
+class _ConnectionAdapter(AsyncPGAdapter):
+    """aiosql's adapter for callers that always pass a connection: it need not look for a pool at every statement."""
+
+    async def select(self, connection: Connection, name: str, sql: str, parameters: Any, *_: Any) -> Any:
+        for row in await connection.fetch(sql, *self._ordered(name, parameters)):
+            yield row
+
+    async def select_one(self, connection: Connection, name: str, sql: str, parameters: Any, *_: Any) -> Any:
+        return await connection.fetchrow(sql, *self._ordered(name, parameters))
+
+    async def select_value(self, connection: Connection, name: str, sql: str, parameters: Any) -> Any:
+        return await connection.fetchval(sql, *self._ordered(name, parameters))
+
+    async def insert_update_delete(self, connection: Connection, name: str, sql: str, parameters: Any) -> Any:
+        return await connection.execute(sql, *self._ordered(name, parameters))
+
+    def _ordered(self, name: str, parameters: dict[str, Any]) -> list[Any]:
+        return [parameters[variable] for variable in self.var_sorted[name]]
+
+
 def load_queries(file: Path) -> Any:
     """Load the named statements of one `queries.sql`; each is an async method that takes a connection first."""
-    return aiosql.from_path(file, "asyncpg", mandatory_parameters=False)
+    return aiosql.from_path(file, _ConnectionAdapter, mandatory_parameters=False)
 
 
 async def fetch_all(rows: AsyncIterator[Any]) -> list[Any]:

@@ -78,7 +78,18 @@ class Stack(Supervisor):
         except BaseException:
             await self.stop()
             raise
-        write_private(self.folder.client_file, {"url": self.url, "api_key": self.platform_key})
+        self._tell_clients()
+
+    def _changed(self) -> None:
+        if self.platform_key:
+            self._tell_clients()
+        super()._changed()
+
+    def _tell_clients(self) -> None:
+        """Write what the command line needs; a restarted proxy has another admin address."""
+        admin = self.services("proxy")[0].addresses["admin"]
+        known = {"url": self.url, "api_key": self.platform_key, "proxy_admin_url": admin}
+        write_private(self.folder.client_file, known)
 
     async def stop(self) -> None:
         """Drain the services, then stop the servers."""

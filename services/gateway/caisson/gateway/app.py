@@ -94,7 +94,7 @@ class Gateway:
             outbox,
             self._bus,
             declare_streams=lambda: declare(self._bus.jetstream),
-            wake=self._notifications.outbox,
+            news=self._notifications.outbox,
             poll_s=settings.relay_poll_s,
             progress=progress["relay"],
         )
@@ -111,7 +111,12 @@ class Gateway:
     async def serve(self) -> None:
         """Start everything, and stop it in the opposite order."""
         settings, process = self._settings, self._process
-        LedgerHandlers(self._leases, self._contexts, self._security_log).register(self._bus)
+        LedgerHandlers(
+            self._leases,
+            self._contexts,
+            self._security_log,
+            claim_changes=lambda: self._notifications.claim_changes,
+        ).register(self._bus)
         await self._bus.start()
         await declare(self._bus.jetstream)
         process.spawn("listener", self._notifications.listen)

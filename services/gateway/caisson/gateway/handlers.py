@@ -1,8 +1,9 @@
 """NATS in: what workers and the proxy ask of the ledger (`caisson.rpc.ledger.*`)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from time import monotonic
 
 import structlog
 
@@ -28,16 +29,23 @@ from caisson.common.leases import (
 )
 from caisson.gateway.domain.leasing import Contexts, Granted, Leases, Recorded, SecurityReports
 
+_NOTHING_VALID_S = 1.0
+
 log = structlog.get_logger(__name__)
 
 
 class LedgerHandlers:
     """Answers workers. A grant leaves only after the proxy's context was confirmed."""
 
-    def __init__(self, leases: Leases, contexts: Contexts, reports: SecurityReports) -> None:
+    def __init__(
+        self, leases: Leases, contexts: Contexts, reports: SecurityReports, *, claim_changes: Callable[[], int]
+    ) -> None:
         self._leases = leases
         self._contexts = contexts
         self._reports = reports
+        self._claim_changes = claim_changes
+        self._claiming = asyncio.Lock()
+        self._nothing_since: tuple[int, float] | None = None
         self._background: set[asyncio.Task[None]] = set()
 
     def register(self, bus: Bus) -> None:
@@ -56,33 +64,44 @@ class LedgerHandlers:
         Raises:
             Unavailable: the first grant's context was not confirmed. After a later one, what was granted is returned.
         """
-        grants: list[Grant] = []
-        newcomers = False
-        while len(grants) < claim.slots:
-            newcomers = newcomers or len(grants) >= claim.slots - claim.reserve
-            granted = await self._leases.grant_next(claim, newcomers=newcomers)
-            if granted is None:
-                break
-            try:
-                await self._announce(granted, claim.worker_id)
-            except Unavailable:
-                if grants:
-                    break
-                raise
-            grants.append(granted.grant)
-            if not granted.more_queued:
-                break
+        async with self._claiming:
+            granted = await self._grant(claim)
+        announced = await asyncio.gather(*(self._announce(one, claim.worker_id) for one in granted))
+        grants = [grant for grant in announced if grant is not None]
+        if granted and not grants:
+            raise Unavailable("the contexts of what was granted could not be confirmed")
         return Grants(grants=grants)
 
-    async def _announce(self, granted: Granted, worker_id: str) -> None:
-        """Make the context known; a grant that cannot have one goes back at once."""
+    async def _grant(self, claim: Claim) -> list[Granted]:
+        """Grant what there is. A doorbell rings at every runner: those that come when the last claim found nothing
+        more, and nothing has changed since, cost no statement."""
+        changes, now = self._claim_changes(), monotonic()
+        if self._nothing_since is not None:
+            seen, at = self._nothing_since
+            if seen == changes and now - at < _NOTHING_VALID_S:
+                return []
+        granted: list[Granted] = []
+        while len(granted) < claim.slots:
+            newcomers = len(granted) >= claim.slots - claim.reserve
+            one = await self._leases.grant_next(claim, newcomers=newcomers)
+            if one is not None:
+                granted.append(one)
+            if one is None or not one.more_queued:
+                self._nothing_since = None if newcomers and one is None else (changes, now)
+                break
+        return granted
+
+    async def _announce(self, granted: Granted, worker_id: str) -> Grant | None:
+        """Make the context known and return the grant; one that cannot have a context goes back at once."""
+        grant = granted.grant
         try:
             await self._contexts.put(granted.context)
-        except Unavailable:
-            grant = granted.grant
+        except Unavailable as error:
+            log.warning("context.unconfirmed", run=grant.run_id, reason=error.detail)
             with suppress(LeaseLost):
                 await self._leases.release(Holding(worker_id=worker_id, run_id=grant.run_id, fence=grant.fence))
-            raise
+            return None
+        return grant
 
     async def renew(self, renewal: Renew) -> Renewed:
         """Renew leases, and with each the proxy's context."""

@@ -13,7 +13,7 @@ from caisson.common.errors import CaissonError, TimedOut, Unavailable
 from caisson.common.health import Progress
 from caisson.common.postgres import DATABASE_TROUBLE
 from caisson.gateway.domain.leasing import Contexts, Leases
-from caisson.gateway.domain.outbox import Batch, Outbox, Unsent
+from caisson.gateway.domain.outbox import Batch, Outbox, OutboxNews, Unsent
 
 UNSENT_EVENTS = Gauge("caisson_ledger_unsent_events", "Events that JetStream has not acknowledged")
 OLDEST_UNSENT_SECONDS = Gauge(
@@ -35,7 +35,7 @@ class Relay:
         bus: Bus,
         *,
         declare_streams: Callable[[], Awaitable[None]],
-        wake: asyncio.Event,
+        news: OutboxNews,
         poll_s: float,
         progress: Progress,
     ) -> None:
@@ -43,14 +43,13 @@ class Relay:
         self._bus = bus
         self._declare_streams = declare_streams
         self._stream_missing = False
-        self._wake = wake
+        self._news = news
         self._poll_s = poll_s
         self._progress = progress
 
     async def run(self) -> None:
         """Relay for ever: on news, and by a slow poll."""
         while True:
-            self._wake.clear()
             try:
                 full = await self._relay_batch()
                 self._progress.tick()
@@ -60,7 +59,7 @@ class Relay:
             if self._stream_missing:
                 await self._restore_streams()
             if not full:
-                await _wait(self._wake, self._poll_s)
+                await self._news.wait(timeout_s=self._poll_s)
 
     async def _relay_batch(self) -> bool:
         """Relay one batch; return whether it was a full one that JetStream took, so that another follows at once."""
@@ -132,13 +131,6 @@ class Reconciler:
         """Raise Unavailable while events older than a minute are unsent."""
         if self._oldest_s > _AGE_LIMIT_S:
             raise Unavailable(f"events have been unsent for {self._oldest_s:.0f} s")
-
-
-async def _wait(event: asyncio.Event, timeout_s: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), timeout_s)
-    except TimeoutError:
-        return
 
 
 class Forgetting(Protocol):

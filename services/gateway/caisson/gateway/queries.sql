@@ -360,8 +360,8 @@ SELECT request_id FROM held;
 
 -- name: describe_holding^
 -- Why a worker's write matched nothing: the run, and the fence and status of the step.
-SELECT r.status, r.fence, r.lease_owner, r.tenant_id, r.user_id, r.session_id, r.request_id,
-       r.cancel_requested_at IS NOT NULL AS cancelling,
+SELECT r.status, r.fence, r.request_id, r.cancel_requested_at IS NOT NULL AS cancelling,
+       (r.lease_owner = :worker AND r.lease_expires_at > now()) IS TRUE AS is_held,
        s.status AS step_status, s.fence AS step_fence
 FROM ledger.runs r LEFT JOIN ledger.steps s ON s.run_id = r.run_id AND s.step_id = :step
 WHERE r.run_id = :run;

@@ -11,12 +11,12 @@ from caisson.common.telemetry import configure
 from caisson.proxy.app import serve
 from caisson.proxy.settings import ProxySettings
 
-_YOUNG_OBJECTS = 50_000
+_YOUNG_OBJECTS = 10_000
 
 
 def main() -> int:
     """Serve until told to end; a typed error is one line and exit code 1."""
-    gc.set_threshold(_YOUNG_OBJECTS)  # requests make no cycles worth looking for every 700 objects
+    gc.set_threshold(_YOUNG_OBJECTS)  # requests leave no cycles behind: looking for them every 700 objects is waste
     try:
         settings = load(ProxySettings)
         configure("proxy", level=settings.log_level, otlp_endpoint=settings.otlp_endpoint)

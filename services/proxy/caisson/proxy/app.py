@@ -1,6 +1,7 @@
 """The composition root of the proxy: the only file that knows every part."""
 
 import asyncio
+import gc
 import signal
 import socket
 from contextlib import suppress
@@ -17,6 +18,7 @@ from caisson.proxy.adapters.security import SecurityReports
 from caisson.proxy.adapters.upstreams_file import UpstreamsFile
 from caisson.proxy.adapters.vault import Vault
 from caisson.proxy.api.channel import Channel
+from caisson.proxy.api.reader import KnownHeads
 from caisson.proxy.domain.gate import Gate
 from caisson.proxy.settings import ProxySettings
 
@@ -45,6 +47,7 @@ class Proxy:
         self._security = SecurityReports(self._bus)
         self._pool = Pool()
         self._channels: set[Channel] = set()
+        self._known_heads = KnownHeads()
         self._gate = Gate(
             contexts=self._contexts,
             declared=declared,
@@ -71,11 +74,13 @@ class Proxy:
         process.spawn("sweep", lambda: loops.sweep(self._channels, self._pool.reap, sweeping))
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._declared.reload)
         server = await self._listen()
+        gc.freeze()  # what start-up made stays: the collector need not look at it again
         process.announce(settings.admin_port_file)
         await process.run_until_stopped()
         server.close()
         await self._drain()
         await process.close()
+        await self._report_the_last()
         await self._bus.stop()
 
     async def _listen(self) -> asyncio.Server:
@@ -84,10 +89,12 @@ class Proxy:
         host, port = listener.getsockname()[:2]
         self._process.addresses["proxy"] = f"{host}:{port}"
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: Channel(self._gate, self._channels), sock=listener, backlog=_BACKLOG)
+        return await loop.create_server(
+            lambda: Channel(self._gate, self._channels, self._known_heads), sock=listener, backlog=_BACKLOG
+        )
 
     async def _drain(self) -> None:
-        """Let what is going on end, then report what is left to report."""
+        """Let what is going on end, within the drain time."""
         for channel in tuple(self._channels):
             channel.drain()
         with suppress(TimeoutError):
@@ -98,6 +105,8 @@ class Proxy:
             channel.cut()
         self._pool.close()
         await asyncio.sleep(0)
+
+    async def _report_the_last(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_REPORTS_S):
                 await self._security.flush()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
+from time import monotonic
 from typing import Protocol
 
 from caisson.common.health import Progress
@@ -18,10 +19,9 @@ class Watched(Protocol):
 
 async def sweep(watched: Collection[Watched], reap: Callable[[], None], progress: Progress) -> None:
     """Look at every connection several times a second: time-outs, and runs that have ended meanwhile."""
-    loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(_SWEEP_S)
-        now = loop.time()
+        now = monotonic()
         for connection in tuple(watched):
             connection.check(now)
         reap()

@@ -45,3 +45,10 @@ class Outbox(Protocol):
 
     async def age(self) -> OutboxAge:
         """Return how many events are unsent and how old the oldest is."""
+
+
+class OutboxNews(Protocol):
+    """Tells the relay when to look."""
+
+    async def wait(self, *, timeout_s: float) -> None:
+        """Return on news since the last call, or after the time."""

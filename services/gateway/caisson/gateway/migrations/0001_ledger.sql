@@ -154,10 +154,13 @@ CREATE TABLE ledger.idempotency (
 );
 CREATE INDEX idempotency_expiring ON ledger.idempotency (expires_at);
 
--- Wakes relays and readers: the run's id, and "finished" when that is among the news.
+-- Wakes relays, readers and claims: the run's id, and what else is new: it finished, or it can be claimed.
 CREATE FUNCTION ledger.tell_events() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM pg_notify('ledger_events', run_id || CASE WHEN bool_or(type = 'run.finished') THEN ' finished' ELSE '' END)
+    PERFORM pg_notify('ledger_events', run_id || CASE
+        WHEN bool_or(type = 'run.finished') THEN ' finished'
+        WHEN bool_or(type IN ('run.queued', 'run.requeued')) THEN ' queued'
+        ELSE '' END)
     FROM fresh GROUP BY run_id;
     RETURN NULL;
 END $$;

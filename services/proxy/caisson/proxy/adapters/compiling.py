@@ -17,9 +17,9 @@ from caisson.proxy.adapters.declarations import (
 )
 from caisson.proxy.domain.credentials import is_header_value
 from caisson.proxy.domain.headers import Fates
-from caisson.proxy.domain.places import JsonPlace, PathPlace, Places, QueryPlace
+from caisson.proxy.domain.places import JsonPlace, Places, QueryPlace
 from caisson.proxy.domain.policies import CredentialRule, Fixed, Limits, Origin, Policy, Rule, Source
-from caisson.proxy.domain.targets import Target, read_target
+from caisson.proxy.domain.targets import Target, read_path
 from caisson.proxy.domain.templates import compile_place, compile_rule
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -53,7 +53,7 @@ def compile_upstream(name: str, declared: UpstreamDeclaration) -> Policy:
         places=Places(
             queries=tuple(QueryPlace.of(place.query) for place in declared.tenant if place.query),
             headers=headers,
-            paths=tuple(PathPlace(template=compile_place(place.path)) for place in declared.tenant if place.path),
+            paths=tuple(compile_place(place.path) for place in declared.tenant if place.path),
             documents=tuple(
                 JsonPlace(keys=tuple(place.document.split("."))) for place in declared.tenant if place.document
             ),
@@ -81,7 +81,7 @@ def _read_url(text: str) -> SplitResult:
     url = urlsplit(_VARIABLE.sub(_substitute, text))
     if url.scheme not in _DEFAULT_PORTS or not url.hostname or url.username is not None or url.query or url.fragment:
         raise ValueError("base_url must be http:// or https://, a host, and possibly a port and a path")
-    target = read_target(url.path.encode() or b"/")
+    target = read_path(url.path.encode() or b"/")
     if not isinstance(target, Target) or not url.netloc.isascii():
         raise ValueError("base_url is not canonical")
     return url

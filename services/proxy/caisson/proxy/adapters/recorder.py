@@ -1,6 +1,6 @@
 """Where records go: counters at once, audits and security reports in the background."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -21,12 +21,8 @@ class Recorder:
     """Takes records without waiting for anybody."""
 
     def __init__(self, audits: Audits, security: SecurityReports) -> None:
-        self._audits = audits
         self._security = security
-
-    def requested(self, audit: Audit) -> None:
-        """Keep an audit record."""
-        self._audits.add(audit)
+        self.requested: Callable[[Audit], None] = audits.add
 
     def refused(self, ids: Ids | None, refusal: Refuse, *, upstream: str | None, snippet: str) -> None:
         """Count a refusal; report a denial of a known run."""

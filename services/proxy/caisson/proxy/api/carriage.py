@@ -8,9 +8,15 @@ from collections.abc import Coroutine
 from typing import Protocol
 
 from caisson.proxy.api.downstream import Downstream
-from caisson.proxy.domain.answers import SWITCHING_PROTOCOLS, Answer, check_answer, upstream_malformed, write_interim
+from caisson.proxy.domain.answers import (
+    FIRST_FINAL,
+    SWITCHING_PROTOCOLS,
+    Answer,
+    upstream_malformed,
+    write_interim,
+)
 from caisson.proxy.domain.decisions import Forward
-from caisson.proxy.domain.delivery import Delivery, TunnelDelivery
+from caisson.proxy.domain.delivery import Delivery, TunnelDelivery, refuse_encoded
 from caisson.proxy.domain.links import Link, Links, Unreachable
 from caisson.proxy.domain.refusals import Reason, Refuse
 from caisson.proxy.domain.requests import Headers, Request
@@ -18,7 +24,11 @@ from caisson.proxy.domain.upload import Upload
 
 
 class Owner(Protocol):
-    """Who is told how the carriage ends: exactly one of the first three, once."""
+    """Whose request it is, and who is told how it ends: exactly one of `carried`, `refuse` and `broken`, once."""
+
+    request: Request
+    upload: Upload | None
+    is_received: bool
 
     def carried(self, *, stays_open: bool) -> None:
         """The answer is complete."""
@@ -36,16 +46,24 @@ class Owner(Protocol):
 class Carriage:
     """One request at its upstream: the receiver of its link."""
 
-    def __init__(
-        self, owner: Owner, links: Links, downstream: Downstream, request: Request, forward: Forward, upload: Upload
-    ) -> None:
+    __slots__ = (
+        "_downstream",
+        "_forward",
+        "_is_pressed",
+        "_links",
+        "_owner",
+        "_switch",
+        "delivery",
+        "link",
+        "status",
+    )
+
+    def __init__(self, owner: Owner, links: Links, downstream: Downstream, forward: Forward) -> None:
         self._owner = owner
         self._links = links
         self._downstream = downstream
-        self._request = request
         self._forward = forward
-        self._upload = upload
-        self._link: Link | None = None
+        self.link: Link | None = None
         self._switch: Answer | None = None
         self._is_pressed = False
         self.delivery: Delivery | TunnelDelivery | None = None
@@ -53,7 +71,8 @@ class Carriage:
 
     def start(self) -> None:
         """Send the request on an idle connection, or on a new one."""
-        link = self._links.idle(self._forward.prepared.policy.origin, fresh=self._forward.has_side_effects)
+        forward = self._forward
+        link = self._links.idle(forward.prepared.policy.origin, fresh=forward.route.has_side_effects)
         if link is None:
             self._owner.wait_for(self._connect())
         else:
@@ -61,55 +80,57 @@ class Carriage:
 
     def abort(self) -> None:
         """End the link: nothing more comes."""
-        link, self._link = self._link, None
+        link, self.link = self.link, None
         self._relieve()
         if link is not None:
             link.abort()
 
     def pause_answer(self) -> None:
         """The client is slower than the upstream."""
-        if self._link is not None:
-            self._link.pause_answer()
+        if self.link is not None:
+            self.link.pause_answer()
 
     def resume_answer(self) -> None:
         """The client has caught up."""
-        if self._link is not None:
-            self._link.resume_answer()
+        if self.link is not None:
+            self.link.resume_answer()
 
     def answered(self, answer: Answer) -> None:
         """Begin to answer, unless the answer is an interim one or must not pass."""
-        prepared, request = self._forward.prepared, self._request
-        if answer.is_interim:
-            if request.http11:
-                self._downstream.write(write_interim(answer, prepared.secret))
+        if answer.status < FIRST_FINAL:
+            self._pass_interim(answer)
             return
-        if answer.status == SWITCHING_PROTOCOLS:
-            self._switch = answer
-            return
-        refusal = check_answer(answer, prepared)
-        if refusal is not None:
-            self._refuse(refusal)
-            return
-        closes = not (request.keep_alive and self._upload.ended) or self._downstream.is_draining
-        self._begin(Delivery(answer, request, prepared.secret, closes=closes), answer)
+        owner, prepared = self._owner, self._forward.prepared
+        if answer.encoded:
+            refusal = refuse_encoded(answer, prepared)
+            if refusal is not None:
+                self._refuse(refusal)
+                return
+        closes = not (owner.request.keep_alive and owner.is_received) or self._downstream.is_draining
+        self.status = answer.status
+        self.delivery = Delivery(answer, owner.request, prepared.secret, closes=closes)
 
     def answer_piece(self, data: bytes) -> None:
         """Pass some of the answer on."""
         if self.delivery is not None:
-            passed = self.delivery.piece(data)
-            if passed:
-                self._downstream.write(passed)
+            self.delivery.piece(data)
+
+    def answer_paused(self) -> None:
+        """Send what there is, in one write."""
+        if self.delivery is not None:
+            data = self.delivery.flush()
+            if data:
+                self._downstream.write(data)
 
     def answer_ended(self, trailers: Headers) -> None:
         """Complete the answer."""
-        delivery, link, self._link = self.delivery, self._link, None
+        delivery, link, self.link = self.delivery, self.link, None
         if delivery is None or link is None:
             return
-        last = delivery.end(trailers)
-        if last:
-            self._downstream.write(last)
-        self._relieve()
-        if self._upload.ended:
+        self._downstream.write(delivery.end(trailers))
+        if self._is_pressed:
+            self._relieve()
+        if self._owner.is_received:
             link.release()
         else:
             link.abort()
@@ -117,22 +138,24 @@ class Carriage:
 
     def answer_malformed(self, refusal: Refuse) -> None:
         """Refuse what is not an answer."""
-        self._link = None
+        self.link = None
         self._refuse(refusal)
 
     def switched(self, first: bytes) -> None:
         """Leave HTTP on both sides."""
         answer = self._switch
-        if answer is None or not self._forward.websocket:
+        if answer is None or not self._owner.request.asks_for_websocket:
             self._refuse(upstream_malformed("it switched protocols without being asked to"))
             return
-        self._begin(TunnelDelivery(answer, self._forward.prepared.secret), answer)
-        self.answer_piece(first)
+        self.status = answer.status
+        self.delivery = TunnelDelivery(answer, self._forward.prepared.secret)
+        self.delivery.piece(first)
+        self.answer_paused()
         self._downstream.switch()
 
     def link_lost(self, *, silent: bool) -> None:
         """Try once more where that is safe; otherwise say what happened."""
-        link, self._link = self._link, None
+        link, self.link = self.link, None
         if isinstance(self.delivery, TunnelDelivery):
             self._relieve()
             self._owner.carried(stays_open=False)
@@ -168,24 +191,32 @@ class Carriage:
             self._send(link)
 
     def _send(self, link: Link) -> None:
-        self._link = link
-        link.begin(self, to_head=self._request.method == b"HEAD")
-        self._upload.send(link, self._forward.head, self._forward.prepared.policy.fates)
+        self.link = link
+        owner, forward = self._owner, self._forward
+        link.begin(self, to_head=owner.request.method == b"HEAD")
+        if owner.upload is None:
+            link.write(forward.head + b"\r\n")
+        else:
+            owner.upload.send(link, forward.head, forward.prepared.policy.fates)
 
-    def _begin(self, delivery: Delivery | TunnelDelivery, answer: Answer) -> None:
-        self.delivery = delivery
-        self.status = answer.status
-        self._downstream.write(delivery.head)
+    def _pass_interim(self, answer: Answer) -> None:
+        if answer.status == SWITCHING_PROTOCOLS:
+            self._switch = answer
+        elif self._owner.request.http11:
+            head = write_interim(answer)
+            secret = self._forward.prepared.secret
+            self._downstream.write(head if secret is None else secret.mask(head))
 
     def _refuse(self, refusal: Refuse) -> None:
         self.abort()
-        if self.delivery is None:
-            self._owner.refuse(refusal)
-        else:
+        if self.delivery is not None and self.delivery.has_begun:
             self._owner.broken(refusal.reason)
+        else:
+            self.delivery = None
+            self._owner.refuse(refusal)
 
     def _may_repeat(self) -> bool:
-        return not self._forward.has_side_effects and not self._request.has_body
+        return not self._forward.route.has_side_effects and self._owner.upload is None
 
     def _relieve(self) -> None:
         if self._is_pressed:

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from caisson.common.channel import SIGNATURE, Incomplete, Preamble, Refused, read_preamble
 from caisson.proxy.api.exchange import Exchange
 from caisson.proxy.api.patience import Patience
-from caisson.proxy.api.reader import RequestReader, Unreadable
+from caisson.proxy.api.reader import KnownHeads, RequestReader, Unreadable
 from caisson.proxy.domain.gate import Gate
 from caisson.proxy.domain.refusals import Reason, Refuse
 from caisson.proxy.domain.requests import Headers, Request
@@ -24,14 +24,17 @@ class _Phase(Enum):
     LINGERING = auto()
 
 
+_HTTP = _Phase.HTTP  # looked up for every piece of data
+
+
 class Channel(asyncio.Protocol):
     """One connection. `channels` holds all that are open; `bound` is the request id that a preamble proved."""
 
-    def __init__(self, gate: Gate, channels: set["Channel"]) -> None:
+    def __init__(self, gate: Gate, channels: set["Channel"], known: KnownHeads) -> None:
         self._gate = gate
         self._channels = channels
         self._transport: asyncio.Transport | None = None
-        self._reader = RequestReader(self)
+        self._reader = RequestReader(self, known)
         self._phase = _Phase.OPENING
         self._opening = b""
         self._current: Exchange | None = None
@@ -55,8 +58,8 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on."""
-        self._patience.stir()
-        if self._phase is _Phase.HTTP:
+        self._patience.is_stirred = True
+        if self._phase is _HTTP:
             self._read(data)
         elif self._phase is _Phase.SWITCHED and self._current is not None:
             self._current.request_piece(data)
@@ -163,7 +166,8 @@ class Channel(asyncio.Protocol):
         if kept is not None:
             self.let_go()
             self._read(kept)
-        self._advance()
+        if self._waiting or self.is_draining:
+            self._advance()
 
     def cut(self) -> None:
         """End the connection at once."""
@@ -203,7 +207,7 @@ class Channel(asyncio.Protocol):
 
     def _unreadable(self, refusal: Refuse) -> None:
         latest = self._latest
-        if latest is not None and not latest.upload.ended:
+        if latest is not None and not latest.is_received:
             self._takes_more = False
             latest.request_malformed(refusal)
         elif self._takes_more:
@@ -234,7 +238,7 @@ class Channel(asyncio.Protocol):
 
     def _finish(self) -> None:
         self._takes_more = False
-        if self._latest is not None and self._latest.upload.ended:
+        if self._latest is not None and self._latest.is_received:
             self._close()
         elif self._transport is not None:
             self._linger(self._transport)

@@ -5,6 +5,7 @@ Invariant: every exchange ends exactly once, with one answer or a cut connection
 
 import asyncio
 from collections.abc import Coroutine
+from time import monotonic
 
 import structlog
 
@@ -13,19 +14,13 @@ from caisson.proxy.api.carriage import Carriage
 from caisson.proxy.api.downstream import Downstream
 from caisson.proxy.api.problems import write_problem
 from caisson.proxy.api.reporting import report_end, report_findings, report_refusal
+from caisson.proxy.domain.bodies import body_not_rewritable, check_size, rewrite_body
 from caisson.proxy.domain.callers import Caller
-from caisson.proxy.domain.decisions import (
-    Findings,
-    Forward,
-    body_limit,
-    body_not_rewritable,
-    body_too_large,
-    decide,
-    rewrite_body,
-)
+from caisson.proxy.domain.decisions import Forward, decide
 from caisson.proxy.domain.documents import Unrewritable
 from caisson.proxy.domain.gate import Gate
 from caisson.proxy.domain.identity import identify, unknown_context
+from caisson.proxy.domain.places import Findings
 from caisson.proxy.domain.refusals import Reason, Refuse
 from caisson.proxy.domain.requests import Headers, Request
 from caisson.proxy.domain.upload import Upload
@@ -40,6 +35,23 @@ log = structlog.get_logger(__name__)
 class Exchange:
     """One request on a client's connection; `refusal` says that its head must not be carried out."""
 
+    __slots__ = (
+        "_downstream",
+        "_gate",
+        "_progress",
+        "_quiet_since",
+        "_refusal",
+        "_task",
+        "caller",
+        "carriage",
+        "forward",
+        "is_over",
+        "is_received",
+        "request",
+        "started",
+        "upload",
+    )
+
     def __init__(self, gate: Gate, downstream: Downstream, request: Request, refusal: Refuse | None) -> None:
         self._gate = gate
         self._downstream = downstream
@@ -48,7 +60,8 @@ class Exchange:
         self._progress: tuple[int, ...] = ()
         self._quiet_since = 0.0
         self.request = request
-        self.upload = Upload(request)
+        self.is_received = request.length == 0
+        self.upload = None if self.is_received and not request.upgrade else Upload(request)
         self.caller: Caller | None = None
         self.forward: Forward | None = None
         self.carriage: Carriage | None = None
@@ -62,7 +75,7 @@ class Exchange:
 
     def begin(self) -> None:
         """Find out who asks: it is this exchange's turn."""
-        self.started = self._quiet_since = asyncio.get_running_loop().time()
+        self.started = self._quiet_since = monotonic()
         identity = self._refusal or identify(self.request, self._downstream.bound)
         if isinstance(identity, Refuse):
             self.refuse(identity)
@@ -75,18 +88,21 @@ class Exchange:
 
     def request_piece(self, data: bytes) -> None:
         """Take some of the body, or of what follows a switch."""
-        if self.is_over:
+        if self.is_over or self.upload is None:
             return
         self.upload.piece(data)
-        forward = self.forward
-        if forward is not None and not forward.websocket and self.upload.size_bytes > body_limit(forward):
-            self._give_up(body_too_large(body_limit(forward)))
+        if self.forward is not None and not self.request.asks_for_websocket:
+            refusal = check_size(self.upload.size_bytes, self.forward.prepared.policy)
+            if refusal is not None:
+                self._give_up(refusal)
 
     def request_ended(self, trailers: Headers) -> None:
         """Take the end of the body."""
-        self.upload.end(trailers)
-        if self.forward is not None and self.forward.collects and not self.is_over:
-            self._rewrite(self.forward)
+        self.is_received = True
+        if self.upload is not None and not self.is_over:
+            self.upload.end(trailers)
+            if self.forward is not None and self.forward.collects:
+                self._rewrite(self.forward, self.upload)
 
     def request_malformed(self, refusal: Refuse) -> None:
         """Give up: the rest of the body cannot be read."""
@@ -131,8 +147,7 @@ class Exchange:
 
     def refuse(self, refusal: Refuse) -> None:
         """Answer with a refusal."""
-        is_complete = self.upload.ended or not self.request.has_body
-        stays_open = self.request.keep_alive and is_complete and not self._downstream.is_draining
+        stays_open = self.request.keep_alive and self.is_received and not self._downstream.is_draining
         report_refusal(self._gate, self, refusal, self._downstream.bound)
         with_body = self.request.method != b"HEAD"
         self._downstream.write(write_problem(refusal, closes=not stays_open, with_body=with_body))
@@ -170,17 +185,17 @@ class Exchange:
         self.forward = decision
         if decision.findings:
             report_findings(self._gate.recorder, self, decision.findings)
-        if not decision.collects:
+        if self.upload is None or not decision.collects:
             self._carry(decision)
-        elif self.upload.ended:
-            self._rewrite(decision)
+        elif self.is_received:
+            self._rewrite(decision, self.upload)
         elif self.request.expects_continue:
             self._downstream.write(_CONTINUE)
 
-    def _rewrite(self, forward: Forward) -> None:
+    def _rewrite(self, forward: Forward, upload: Upload) -> None:
         found: Findings = []
         try:
-            self.upload.rewrite(lambda body: rewrite_body(body, forward.prepared, found))
+            upload.rewrite(lambda body: rewrite_body(body, forward.prepared, found))
         except Unrewritable as error:
             self.refuse(body_not_rewritable(str(error)))
             return
@@ -189,7 +204,7 @@ class Exchange:
         self._carry(forward)
 
     def _carry(self, forward: Forward) -> None:
-        self.carriage = Carriage(self, self._gate.links, self._downstream, self.request, forward, self.upload)
+        self.carriage = Carriage(self, self._gate.links, self._downstream, forward)
         self.carriage.start()
 
     def _give_up(self, refusal: Refuse) -> None:
@@ -198,7 +213,7 @@ class Exchange:
         carriage = self.carriage
         if carriage is not None:
             carriage.abort()
-        if carriage is not None and carriage.delivery is not None:
+        if carriage is not None and carriage.delivery is not None and carriage.delivery.has_begun:
             report_refusal(self._gate, self, refusal, self._downstream.bound)
             self.broken(refusal.reason)
         else:
@@ -208,9 +223,10 @@ class Exchange:
         self.is_over = True
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
-        if self.carriage is not None:
-            self.carriage.abort()
         report_end(self._gate.recorder, self, status, reason)
+        carriage, self.carriage = self.carriage, None  # its reference to this exchange would keep both alive
+        if carriage is not None and carriage.link is not None:
+            carriage.abort()
 
     async def _guard(self, work: Coroutine[None, None, None]) -> None:
         try:
@@ -224,18 +240,19 @@ class Exchange:
 
     def _measure(self) -> tuple[int, ...]:
         delivery = self.carriage.delivery if self.carriage else None
-        return (self.upload.size_bytes, self.upload.ended, delivery.size_bytes if delivery else -1)
+        received = self.upload.size_bytes if self.upload else 0
+        return (received, self.is_received, delivery.size_bytes if delivery else -1)
 
     def _patience_s(self, forward: Forward) -> float:
         limits = forward.prepared.policy.limits
         has_answer = self.carriage is not None and self.carriage.delivery is not None
-        if self.upload.ended and not has_answer:
+        if self.is_received and not has_answer:
             return limits.first_byte_s + (limits.connect_s if self._task and not self._task.done() else 0)
         return limits.idle_s
 
     def _describe_silence(self, forward: Forward) -> Refuse:
         name = forward.prepared.policy.name
-        if not self.upload.ended:
+        if not self.is_received:
             return Refuse(reason=Reason.REQUEST_TIMEOUT, detail="The request's body did not arrive in time.")
         return Refuse(
             reason=Reason.UPSTREAM_TIMEOUT,

@@ -6,19 +6,15 @@ _LINGER_LIMIT_S = 2.0
 
 
 class Patience:
-    """Looked at now and then with the time; told of every read, at no cost."""
+    """Looked at now and then with the time. Whoever reads sets `is_stirred`."""
 
-    __slots__ = ("_head_since", "_is_stirred", "_linger_since", "_quiet_since")
+    __slots__ = ("_head_since", "_linger_since", "_quiet_since", "is_stirred")
 
     def __init__(self) -> None:
-        self._is_stirred = True
+        self.is_stirred = True
         self._quiet_since = 0.0
         self._head_since: float | None = None
         self._linger_since: float | None = None
-
-    def stir(self) -> None:
-        """Note that something arrived."""
-        self._is_stirred = True
 
     def is_head_late(self, now: float, *, between: bool) -> bool:
         """Whether a head has been arriving for too long, however busily."""
@@ -30,8 +26,8 @@ class Patience:
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing has arrived for too long."""
-        if self._is_stirred:
-            self._is_stirred = False
+        if self.is_stirred:
+            self.is_stirred = False
             self._quiet_since = now
         return now - self._quiet_since > _IDLE_LIMIT_S
 

@@ -1,17 +1,30 @@
 """Requests out of a connection's bytes.
 
-Invariant: llhttp in its strict mode decides where a request begins and ends; nothing here is lenient.
+Invariant: llhttp in its strict mode decides where a request begins and ends; nothing here is lenient. Header lines
+that it has read before, in a request without a body, are known again by their bytes and not read twice.
 """
 
+import re
 from typing import Any, Protocol
 
 import httptools
 import structlog
 
 from caisson.proxy.domain.refusals import Reason, Refuse
-from caisson.proxy.domain.requests import Headers, Request, malformed, read_request
+from caisson.proxy.domain.requests import (
+    Headers,
+    KnownHead,
+    Request,
+    malformed,
+    read_request,
+    remember_request,
+)
 
 MAX_HEAD_BYTES = 64 << 10
+_MAX_KNOWN_BYTES = 2048
+_MAX_KNOWN = 1024
+_END_OF_HEAD = b"\r\n\r\n"
+_REQUEST_LINE = re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (/[!-~]*) HTTP/1\.1")
 
 log = structlog.get_logger(__name__)
 
@@ -28,20 +41,32 @@ class Listener(Protocol):
     """Who is told of requests, in order."""
 
     def request_began(self, request: Request, refusal: Refuse | None) -> None:
-        """A head is complete; with a refusal it must not be carried out."""
+        """A head is complete, and without a body the request; with a refusal it must not be carried out."""
 
     def request_piece(self, data: bytes) -> None:
         """Some of the body arrived."""
 
     def request_ended(self, trailers: Headers) -> None:
-        """The request is complete."""
+        """The body is complete."""
+
+
+class KnownHeads(dict[bytes, KnownHead]):
+    """Header lines by their bytes, for all connections, within bounds."""
+
+    def learn(self, lines: bytes, head: KnownHead) -> None:
+        """Keep what llhttp has read."""
+        if len(self) >= _MAX_KNOWN:
+            self.clear()
+        self[lines] = head
 
 
 class RequestReader:
     """Reads one connection."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, known: KnownHeads) -> None:
         self._listener = listener
+        self._known = known
+        self._lines: bytes | None = None
         self._parser: Any = httptools.HttpRequestParser(self)
         self._target = b""
         self._headers: Headers = []
@@ -55,6 +80,38 @@ class RequestReader:
         Raises:
             Unreadable: the connection cannot go on.
         """
+        if self.is_between:
+            line, _, lines = data.partition(b"\r\n")
+            head = self._known.get(lines)
+            if head is not None and self._recall(line, head):
+                return None
+            self._lines = lines
+        return self._parse(data)
+
+    def _recall(self, line: bytes, head: KnownHead) -> bool:
+        match = _REQUEST_LINE.fullmatch(line)
+        if match is None or len(line) > _MAX_KNOWN_BYTES:
+            return False
+        request = Request(match[1], match[2], head.headers, http11=True, keep_alive=True)
+        request.request_id = head.request_id
+        request.known = head
+        self._listener.request_began(request, None)
+        return True
+
+    def _learn(self, request: Request) -> None:
+        """Keep the lines of a request that was all there was in one piece of data."""
+        lines, self._lines = self._lines, None
+        if (
+            lines is None
+            or len(lines) > _MAX_KNOWN_BYTES
+            or lines.find(_END_OF_HEAD) != len(lines) - len(_END_OF_HEAD)
+        ):
+            return
+        head = remember_request(request)
+        if head is not None:
+            self._known.learn(lines, head)
+
+    def _parse(self, data: bytes) -> bytes | None:
         self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -89,14 +146,12 @@ class RequestReader:
         headers, self._headers = self._headers, []
         self._in_head = False
         method = self._parser.get_method()
-        request = Request(
-            method=method,
-            target=target,
-            headers=headers,
-            http11=True,
-            keep_alive=self._parser.should_keep_alive() and method != b"CONNECT",
-        )
-        self._listener.request_began(request, self._check(request))
+        keep_alive = self._parser.should_keep_alive() and method != b"CONNECT"
+        request = Request(method, target, headers, http11=True, keep_alive=keep_alive)
+        refusal = self._check(request)
+        if refusal is None and self._lines is not None:
+            self._learn(request)
+        self._listener.request_began(request, refusal)
 
     def on_body(self, data: bytes) -> None:
         """Pass some of the body on."""

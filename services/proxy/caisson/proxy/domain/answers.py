@@ -1,124 +1,135 @@
-"""An upstream's answer, and the head that the client gets for it.
+"""The head of an upstream's answer.
 
-Invariant: hop-by-hop fields end here, the body's bytes and encoding are the upstream's own, and a secret in the head
-is masked like one in the body.
+Invariant: hop-by-hop fields end here; everything else goes on as the very bytes that came.
 """
 
+import re
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 
-from caisson.proxy.domain.preparation import Prepared
-from caisson.proxy.domain.redaction import Secret
 from caisson.proxy.domain.refusals import Reason, Refuse
-from caisson.proxy.domain.requests import Headers, Request
 
 SWITCHING_PROTOCOLS = 101
-_FIRST_FINAL = 200
+FIRST_FINAL = 200
 _BODYLESS = frozenset({204, 304})
-_NO_CONTENT = 204
-_HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"te", b"transfer-encoding", b"upgrade"})
-_PROXY = b"proxy-"
+_NOT_NOMINATED = frozenset({b"", b"close", b"keep-alive", b"upgrade"})
+_HTTP10 = b"HTTP/1.0"
+_MAX_REMEMBERED = 4096
+_FIELD = re.compile(
+    rb"\r\n(?:content-length|transfer-encoding|content-encoding|connection|keep-alive|te|upgrade|proxy-[^:\r]*):[^\r]*",
+    re.IGNORECASE,
+)
 
 
-class Framing(Enum):
+class Framing(IntEnum):
     """How an answer's body ends."""
 
-    NONE = "none"
-    LENGTH = "length"
-    CHUNKED = "chunked"
-    CLOSE = "close"
+    NONE = 0
+    LENGTH = 1
+    CHUNKED = 2
+    CLOSE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Answer:
-    """An answer's head. `encoded` says that its body is compressed."""
+    """An answer's head: `lines` are what goes on, `encoded` says that its body is compressed,
+    `stays_open` that the connection goes on after it.
+    """
 
     status: int
-    reason: bytes
-    headers: Headers
+    lines: bytes
     framing: Framing
     encoded: bool
-
-    @property
-    def is_interim(self) -> bool:
-        """Whether another answer follows (1xx but 101)."""
-        return self.status < _FIRST_FINAL and self.status != SWITCHING_PROTOCOLS
+    stays_open: bool
 
 
-def read_answer(*, status: int, reason: bytes, headers: Headers, to_head: bool) -> Answer | Refuse:
-    """Read how an answer is framed."""
-    framing, encoded = Framing.CLOSE, False
-    for name, value in headers:
-        match name.lower():
-            case b"content-length":
-                framing = Framing.LENGTH
-            case b"transfer-encoding":
-                if value.strip().lower() != b"chunked":
+class _Effect(IntEnum):
+    """What a field means for the answer; from DROP on, it ends here."""
+
+    LENGTH = 0
+    IDENTITY = 1
+    ENCODED = 2
+    DROP = 3
+    CHUNKED = 4
+    CLOSES = 5
+    NOMINATES = 6
+    MALFORMED = 7
+
+
+class _Effects(dict[bytes, _Effect]):
+    """The effect of a field as it stands in a head; remembers what it has seen, within bounds."""
+
+    def __missing__(self, field: bytes) -> _Effect:
+        if len(self) >= _MAX_REMEMBERED:
+            self.clear()
+        name, _, value = field.strip().lower().partition(b":")
+        effect = self[field] = _decide(name, value.strip())
+        return effect
+
+
+_effects = _Effects()
+
+
+# Looked up for every answer: a module's name costs a quarter of an enumeration's member.
+_LENGTH, _ENCODED, _DROP, _CLOSES = _Effect.LENGTH, _Effect.ENCODED, _Effect.DROP, _Effect.CLOSES
+_BY_LENGTH, _BY_CLOSING = Framing.LENGTH, Framing.CLOSE
+
+
+def read_answer(head: bytes, status: int, *, to_head: bool) -> Answer | Refuse:
+    """Read a well-formed head: how its body is framed, and what of it goes on."""
+    framing, encoded, stays_open = _BY_CLOSING, False, True
+    lines = head[:-2]
+    for field in _FIELD.findall(head):
+        effect = _effects[field]
+        if effect is _LENGTH:
+            framing = _BY_LENGTH
+        elif effect < _DROP:
+            encoded = effect is _ENCODED
+        else:
+            lines = lines.replace(field + b"\r\n", b"\r\n", 1)
+            if effect is not _DROP:
+                if effect is _Effect.MALFORMED:
                     return upstream_malformed("its transfer encoding is not chunked")
-                framing = Framing.CHUNKED
-            case b"content-encoding":
-                encoded = value.strip().lower() not in {b"", b"identity"}
-    if to_head or status < _FIRST_FINAL or status in _BODYLESS:
+                framing = Framing.CHUNKED if effect is _Effect.CHUNKED else framing
+                stays_open &= effect < _CLOSES
+                lines = _drop_nominated(lines, field) if effect is _Effect.NOMINATES else lines
+    if to_head or status < FIRST_FINAL or status in _BODYLESS:
         framing = Framing.NONE
-    return Answer(status=status, reason=reason, headers=headers, framing=framing, encoded=encoded)
+    if lines.startswith(_HTTP10):
+        lines, stays_open = b"HTTP/1.1" + lines[len(_HTTP10) :], False
+    return Answer(status, lines, framing, encoded, stays_open and framing is not _BY_CLOSING)
 
 
-def check_answer(answer: Answer, prepared: Prepared) -> Refuse | None:
-    """Refuse an answer that cannot be searched for the credential."""
-    if prepared.secret is None or prepared.policy.trusted or not answer.encoded or answer.framing is Framing.NONE:
-        return None
-    return Refuse(
-        reason=Reason.ENCODED_ANSWER,
-        detail=f"The upstream {prepared.policy.name!r} sent a compressed answer although none was asked for; "
-        "it cannot be searched for the credential.",
-    )
+def _decide(name: bytes, value: bytes) -> _Effect:
+    match name:
+        case b"content-length":
+            return _Effect.LENGTH
+        case b"content-encoding":
+            return _Effect.IDENTITY if value in {b"", b"identity"} else _Effect.ENCODED
+        case b"transfer-encoding":
+            return _Effect.CHUNKED if value == b"chunked" else _Effect.MALFORMED
+        case b"connection":
+            names = {part.strip() for part in value.split(b",")}
+            if names - _NOT_NOMINATED:
+                return _Effect.NOMINATES
+            return _Effect.CLOSES if b"close" in names else _Effect.DROP
+    return _Effect.DROP
 
 
-def write_answer(answer: Answer, request: Request, *, closes: bool) -> bytes:
-    """Write the head that the client gets. `closes` says that the connection ends after the answer."""
-    lines = [b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason)]
-    nominated: set[bytes] = set()
-    for name, value in answer.headers:
-        lowered = name.lower()
-        if lowered == b"connection":
-            nominated.update(part.strip().lower() for part in value.split(b","))
-        elif lowered not in _HOP_BY_HOP and not lowered.startswith(_PROXY):
-            lines.append(b"%b: %b\r\n" % (name, value))
-    nominated -= {b"close", b"keep-alive", b""}
-    if nominated:
-        drops = tuple(name + b":" for name in nominated)
-        lines[1:] = [line for line in lines[1:] if not line.lower().startswith(drops)]
-    if is_rechunked(answer, request):
-        lines.append(b"Transfer-Encoding: chunked\r\n")
-    if closes:
-        lines.append(b"Connection: close\r\n")
-    elif not request.http11:
-        lines.append(b"Connection: keep-alive\r\n")
-    lines.append(b"\r\n")
-    return b"".join(lines)
+def _drop_nominated(lines: bytes, field: bytes) -> bytes:
+    for name in {part.strip() for part in field.partition(b":")[2].lower().split(b",")} - _NOT_NOMINATED:
+        lines = re.sub(rb"\r\n%b:[^\r]*" % re.escape(name), b"", lines, flags=re.IGNORECASE)
+    return lines
 
 
 def write_switch(answer: Answer) -> bytes:
-    """Write the head of a `101 Switching Protocols`."""
-    kept = [b"%b: %b\r\n" % pair for pair in answer.headers if not pair[0].lower().startswith(_PROXY)]
-    return b"".join((b"HTTP/1.1 101 %b\r\n" % answer.reason, *kept, b"\r\n"))
+    """Write the head of a `101 Switching Protocols` to a WebSocket."""
+    return answer.lines + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
 
-def write_interim(answer: Answer, secret: Secret | None) -> bytes:
+def write_interim(answer: Answer) -> bytes:
     """Write the head of an interim answer."""
-    kept = [b"%b: %b\r\n" % pair for pair in answer.headers if pair[0].lower() not in _HOP_BY_HOP]
-    head = b"".join((b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason), *kept, b"\r\n"))
-    return head if secret is None else secret.mask(head)
-
-
-def is_rechunked(answer: Answer, request: Request) -> bool:
-    """Whether the body goes to the client in chunks: its end is not known beforehand, and the client knows chunks."""
-    return request.http11 and answer.framing in {Framing.CHUNKED, Framing.CLOSE}
-
-
-def ends_by_closing(answer: Answer, request: Request) -> bool:
-    """Whether only the end of the connection tells this client where the body ends."""
-    return not request.http11 and answer.framing in {Framing.CHUNKED, Framing.CLOSE}
+    return answer.lines + b"\r\n"
 
 
 def upstream_malformed(why: str) -> Refuse:

@@ -6,6 +6,7 @@ Invariant: what was prepared from another tenant, other datasets or other creden
 from caisson.common.contexts import RunContext
 from caisson.common.ids import Ids, RunId, SessionId, TenantId, UserId
 from caisson.proxy.domain.preparation import Prepared
+from caisson.proxy.domain.routes import Route
 
 
 class Caller:
@@ -14,17 +15,19 @@ class Caller:
     `deadline` is on this process's monotonic clock.
     """
 
-    __slots__ = ("context", "deadline", "ids", "prepared", "revision")
+    __slots__ = ("context", "deadline", "ids", "prepared", "revision", "routes")
 
     def __init__(self, context: RunContext, *, revision: int, deadline: float) -> None:
         self.context = context
         self.prepared: dict[str, Prepared] = {}
+        self.routes: dict[tuple[bytes, bytes], Route] = {}
         self.renew(context, revision=revision, deadline=deadline)
 
     def renew(self, context: RunContext, *, revision: int, deadline: float) -> None:
         """Take a newer value of the same context."""
         if self.prepared and context != self.context:
             self.prepared = {}
+            self.routes = {}
         self.context = context
         self.revision = revision
         self.deadline = deadline

@@ -20,10 +20,13 @@ class Receiver(Protocol):
     """What the holder of a link is told."""
 
     def answered(self, answer: Answer) -> None:
-        """An answer's head arrived, interim ones included."""
+        """An answer's head arrived, interim ones included. What is sent of it must wait for the next call here."""
 
     def answer_piece(self, data: bytes) -> None:
         """Some of the body arrived."""
+
+    def answer_paused(self) -> None:
+        """All that has arrived was told, and more will come."""
 
     def answer_ended(self, trailers: Headers) -> None:
         """The answer is complete."""

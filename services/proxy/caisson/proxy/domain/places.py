@@ -31,6 +31,8 @@ NOTHING = Found(written=False, foreign=False)
 TRUSTED = Found(written=True, foreign=False)
 FOREIGN = Found(written=True, foreign=True)
 
+Findings = list[tuple[Location, Found]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlace:
@@ -46,13 +48,6 @@ class QueryPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathPlace:
-    """A template with `{tenant}`."""
-
-    template: Template
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JsonPlace:
     """A member of the JSON body: the keys that lead to it, as declared and folded."""
 
@@ -65,9 +60,10 @@ class JsonPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Every declared place of one upstream; `headers` holds the names as they are written on the wire."""
+    """Every declared place of one upstream; `headers` holds the names as they are written on the
+    wire, `paths` templates with `{tenant}`."""
 
     queries: tuple[QueryPlace, ...] = ()
     headers: tuple[bytes, ...] = ()
-    paths: tuple[PathPlace, ...] = ()
+    paths: tuple[Template, ...] = ()
     documents: tuple[JsonPlace, ...] = ()

@@ -9,9 +9,11 @@ from urllib.parse import quote
 
 from caisson.common.contexts import RunContext
 from caisson.proxy.domain.credentials import Vault, find_credential
+from caisson.proxy.domain.places import Found, QueryPlace
 from caisson.proxy.domain.policies import Policy
 from caisson.proxy.domain.redaction import Secret
 from caisson.proxy.domain.refusals import Reason, Refuse
+from caisson.proxy.domain.requests import KnownHead
 from caisson.proxy.domain.targets import quote_segment
 
 
@@ -19,17 +21,18 @@ from caisson.proxy.domain.targets import quote_segment
 class Prepared:
     """A run at an upstream: its tenant in every form, the header lines to append, the secret to keep back.
 
-    `segment` is None when the tenant cannot be written as a path segment.
+    `segment` is None when the tenant cannot be written as a path segment; `known` holds header lines written before.
     """
 
     policy: Policy
     tenant: str
     header_value: bytes
-    pairs: tuple[bytes, ...]
+    pairs: tuple[tuple[QueryPlace, bytes], ...]
     segment: bytes | None
     tail: bytes = field(repr=False)
     secret: Secret | None
     credential: str | None
+    known: dict[KnownHead, tuple[bytes, Found]] = field(default_factory=dict)
 
 
 def prepare(context: RunContext, policy: Policy, vault: Vault) -> Prepared | Refuse:
@@ -50,7 +53,9 @@ def prepare(context: RunContext, policy: Policy, vault: Vault) -> Prepared | Ref
         policy=policy,
         tenant=tenant,
         header_value=tenant.encode(),
-        pairs=tuple(f"{quote(place.key)}={quote(tenant, safe='')}".encode() for place in policy.places.queries),
+        pairs=tuple(
+            (place, f"{quote(place.key)}={quote(tenant, safe='')}".encode()) for place in policy.places.queries
+        ),
         segment=quote_segment(tenant),
         tail=b"".join(lines),
         secret=secret,

@@ -17,7 +17,10 @@ def rewrite_query(query: bytes | None, spellings: Spellings, pair: bytes, truste
     pieces = query.split(b"&")
     if b";" in query:
         return _rewrite_mixed(pieces, spellings, pair, trusted)
-    hits = [index for index, piece in enumerate(pieces) if spellings[piece.partition(b"=")[0]]]
+    hits: list[int] = []
+    for index, piece in enumerate(pieces):
+        if spellings[piece.partition(b"=")[0]]:
+            hits.append(index)
     if not hits:
         return b"%b&%b" % (query, pair), NOTHING
     found = _compare([pieces[index] for index in hits], trusted)

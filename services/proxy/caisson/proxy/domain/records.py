@@ -4,11 +4,14 @@ Invariant: no record holds a credential, a query, a body, or a value that a clie
 """
 
 import re
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 from caisson.common.ids import Ids
-from caisson.proxy.domain.places import Location
+from caisson.proxy.domain.places import Findings, Location
 from caisson.proxy.domain.refusals import Reason, Refuse
+from caisson.proxy.domain.routes import Route
 
 _MAX_SNIPPET_CHARS = 200
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+=~%]{20,}")
@@ -16,33 +19,34 @@ _USERINFO = re.compile(r"//[^/@]*@")
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
-class Audit(NamedTuple):
-    """One request. `template` is the matched allowance, `rewritten` the places where the client had written a tenant.
+@dataclass(slots=True)
+class Audit:
+    """One request. Not frozen, and told by reference: one is made for every request.
 
-    `ids` are None for a request of an unknown run, `reason` is the code of a refusal or failure, `started_s` is on
-    this process's monotonic clock.
+    `ids` are None for a request of an unknown run, `route` for one that was refused; `reason` is the code of a
+    refusal or failure, `started_s` is on this process's monotonic clock, `findings` are the places where the client
+    had written a tenant, `echoed` says that the answer held the credential.
     """
 
     ids: Ids | None
-    upstream: str | None
+    route: Route | None
     method: bytes
-    template: str | None
     status: int
     reason: Reason | None
     bytes_in: int
     bytes_out: int
     started_s: float
     duration_s: float
-    rewritten: tuple[Location, ...]
-    credential: str | None
+    findings: Findings
     echoed: bool
 
 
 class Recorder(Protocol):
     """Takes records without waiting for anybody."""
 
-    def requested(self, audit: Audit) -> None:
-        """A request is over."""
+    @property
+    def requested(self) -> Callable[[Audit], None]:
+        """Take the record of a request that is over."""
 
     def refused(self, ids: Ids | None, refusal: Refuse, *, upstream: str | None, snippet: str) -> None:
         """A request was refused."""

@@ -15,20 +15,28 @@ _ESCAPE = re.compile(rb"%[0-9A-F]{2}")
 _SHORTEST_ENCODED = 8
 """Shorter stretches of base64 or hex are met by chance."""
 _SEED = 4
+_SMALL_BYTES = 1024
+"""Up to here one search for any form is faster than one for each."""
+_GRAM = 3
+"""A beginning of this length or more ends in a stretch of this length that a form has inside."""
 
 
 class Secret:
     """A value to keep back, in every form in which an upstream may echo it."""
 
-    __slots__ = ("_beginnings", "_forms")
+    __slots__ = ("_any", "_beginnings", "_forms", "_inner")
 
     def __init__(self, value: str) -> None:
         forms = {form for form in _forms(value) if form}
         self._forms = tuple(sorted(forms, key=len, reverse=True))
-        self._beginnings = frozenset(byte for form in forms for byte in form[:-1])
+        self._any = re.compile(b"|".join(map(re.escape, self._forms)))
+        self._inner = frozenset(form[at : at + _GRAM] for form in forms for at in range(len(form) - _GRAM))
+        self._beginnings = frozenset(form[:length] for form in forms for length in range(1, min(_GRAM, len(form))))
 
     def mask(self, data: bytes) -> bytes:
         """Replace every whole form in `data`."""
+        if len(data) <= _SMALL_BYTES and self._any.search(data) is None:
+            return data
         for form in self._forms:
             if form in data:
                 data = data.replace(form, _MASK * len(form))
@@ -36,7 +44,8 @@ class Secret:
 
     def tail(self, data: bytes) -> int:
         """Return where the longest end of `data` begins that may be the beginning of a form (its length if none)."""
-        if not data or data[-1] not in self._beginnings:
+        beginnings = self._beginnings
+        if data[-_GRAM:] not in self._inner and data[-1:] not in beginnings and data[-2:] not in beginnings:
             return len(data)
         return min(_overlap(data, form) for form in self._forms)
 
@@ -44,26 +53,29 @@ class Secret:
 class Redactor:
     """One answer's stream: feed it pieces, then finish."""
 
-    __slots__ = ("_held", "_secret", "echoed")
+    __slots__ = ("_secret", "echoed", "held")
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
-        self._held = b""
+        self.held = b""
         self.echoed = False
 
     def feed(self, data: bytes) -> bytes:
         """Return what may pass now."""
-        whole = self._held + data if self._held else data
+        whole = self.held + data if self.held else data
         masked = self._secret.mask(whole)
         if masked is not whole:
             self.echoed = True
         start = self._secret.tail(masked)
-        self._held = masked[start:]
+        if start == len(masked):
+            self.held = b""
+            return masked
+        self.held = masked[start:]
         return masked[:start]
 
     def finish(self) -> bytes:
         """Return what was held back: the stream ended before it became a secret."""
-        held, self._held = self._held, b""
+        held, self.held = self.held, b""
         return held
 
 

@@ -4,7 +4,7 @@ Invariant: a `Request` has one target, one Host, at most one request id, and one
 has two is refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from caisson.proxy.domain.refusals import Reason, Refuse
@@ -13,9 +13,20 @@ Headers = list[tuple[bytes, bytes]]
 
 _NO_NAMES: frozenset[bytes] = frozenset()
 _WEBSOCKET = b"websocket"
+_MAX_REMEMBERED = 4096
 
 
-@dataclass(slots=True, kw_only=True)
+class KnownHead:
+    """The header lines of a request without a body, as they stood on the wire before: read once, known again."""
+
+    __slots__ = ("headers", "request_id")
+
+    def __init__(self, headers: Headers, request_id: bytes | None) -> None:
+        self.headers = headers
+        self.request_id = request_id
+
+
+@dataclass(slots=True)
 class Request:
     """One request head. `length` is None for a chunked body; `nominated` are the names in `Connection`."""
 
@@ -32,6 +43,12 @@ class Request:
     is_encoded: bool = False
     upgrade: bytes = b""
     nominated: frozenset[bytes] = _NO_NAMES
+    known: KnownHead | None = None
+
+    @property
+    def is_special(self) -> bool:
+        """Whether its connection headers ask for anything."""
+        return bool(self.nominated or self.expects_continue or self.takes_trailers)
 
     @property
     def has_body(self) -> bool:
@@ -50,10 +67,17 @@ class Request:
         )
 
 
+def remember_request(request: Request) -> KnownHead | None:
+    """Return what may be known again: the head of a request that is plain in every way."""
+    if request.has_body or request.is_special or request.upgrade or not (request.http11 and request.keep_alive):
+        return None
+    return KnownHead(request.headers, request.request_id)
+
+
 def read_request(request: Request) -> Refuse | None:
     """Fill in what the headers say, or refuse what they contradict."""
     for name, value in request.headers:
-        reader = _READERS.get(name.lower())
+        reader = _readers[name]
         if reader is not None:
             refusal = reader(request, value)
             if refusal is not None:
@@ -118,14 +142,29 @@ def _read_request_id(request: Request, value: bytes) -> Refuse | None:
     return None
 
 
-_READERS: dict[bytes, Callable[[Request, bytes], Refuse | None]] = {
-    b"host": _read_host,
-    b"content-length": _read_length,
-    b"transfer-encoding": _read_transfer_encoding,
-    b"connection": _read_connection,
-    b"content-encoding": _read_encoding,
-    b"expect": _read_expect,
-    b"te": _read_te,
-    b"upgrade": _read_upgrade,
-    b"x-request-id": _read_request_id,
-}
+_Reader = Callable[[Request, bytes], Refuse | None]
+
+
+class _Readers(dict[bytes, _Reader | None]):
+    """How a raw header name is read (None: not at all); remembers the names it has seen, within bounds."""
+
+    _KNOWN: Mapping[bytes, _Reader] = {
+        b"host": _read_host,
+        b"content-length": _read_length,
+        b"content-encoding": _read_encoding,
+        b"transfer-encoding": _read_transfer_encoding,
+        b"connection": _read_connection,
+        b"expect": _read_expect,
+        b"te": _read_te,
+        b"upgrade": _read_upgrade,
+        b"x-request-id": _read_request_id,
+    }
+
+    def __missing__(self, name: bytes) -> _Reader | None:
+        if len(self) >= _MAX_REMEMBERED:
+            self.clear()
+        reader = self[name] = self._KNOWN.get(name.lower())
+        return reader
+
+
+_readers = _Readers()

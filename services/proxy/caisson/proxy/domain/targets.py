@@ -6,7 +6,7 @@ it is.
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 from unicodedata import normalize
 from urllib.parse import quote, unquote_to_bytes
 
@@ -19,29 +19,32 @@ _FORBIDDEN = re.compile(r"[/\\\x00-\x1f\x7f]")
 _KEPT_IN_SEGMENT = "-._~!$'()*+,:@&="
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Which upstream (the first segment), the canonical rest of the path, and the raw query (None without `?`)."""
+class Target(NamedTuple):
+    """Which upstream (the first segment), and the canonical rest of the path."""
 
     upstream: str
     path: bytes
-    query: bytes | None
 
 
-def read_target(raw: bytes) -> Target | Refuse:
-    """Read an origin-form target."""
+def split_target(raw: bytes) -> tuple[bytes, bytes | None] | Refuse:
+    """Split an origin-form target into its path and its query (None without `?`)."""
     if not raw.startswith(b"/"):
         return _refuse("only the origin form is taken: a path that begins with /, without scheme and host")
     if b"#" in raw:
         return _refuse("a fragment (#) does not belong into a request; encode it as %23")
     path, mark, query = raw.partition(b"?")
+    return path, query if mark else None
+
+
+def read_path(path: bytes) -> Target | Refuse:
+    """Read the path of a target."""
     if not _PLAIN_PATH.fullmatch(path):
         canonical = _canonical_path(path)
         if isinstance(canonical, Refuse):
             return canonical
         path = canonical
     _, name, *rest = path.split(b"/", 2)
-    return Target(name.decode("ascii"), b"/" + rest[0] if rest else b"/", query if mark else None)
+    return Target(name.decode("ascii"), b"/" + rest[0] if rest else b"/")
 
 
 def quote_segment(value: str) -> bytes | None:

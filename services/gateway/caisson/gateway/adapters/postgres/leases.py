@@ -118,7 +118,7 @@ class PostgresLeases:
         """Give a run back; return the context that must go, or raise LeaseLost."""
         async with transaction(self._pool) as connection:
             if await self._sql.lock_held_run(connection, **_key(holding)) is None:
-                raise _lost(await self._sql.describe_holding(connection, run=holding.run_id, step=None), holding)
+                raise _lost(await self._describe(connection, holding, None), holding)
             return await self._recover(connection, holding.run_id, released=True)
 
     async def recover_interrupted(self) -> list[str]:
@@ -169,11 +169,11 @@ class PostgresLeases:
         late: FinishStep | None = None,
     ) -> Recorded:
         """Tell a repeated write that took effect from a stale one."""
-        row = await self._sql.describe_holding(connection, run=holding.run_id, step=step_id)
+        row = await self._describe(connection, holding, step_id)
         if row is None or row["fence"] != holding.fence:
             raise _lost(row, holding)
         is_final = RunStatus(row["status"]).is_final
-        if not is_final and row["lease_owner"] != holding.worker_id:
+        if not (is_final or row["is_held"]):
             raise _lost(row, holding)
         if _took_effect(row, step_id, finished=finished):
             return Recorded(verdict=_verdict(row), ended_context=row["request_id"] if is_final else None)
@@ -183,6 +183,12 @@ class PostgresLeases:
             connection, run=holding.run_id, step=late.step_id, fence=holding.fence, outcome=_plain(late.outcome)
         )
         raise LateResult(f"the run is {row['status']}; the result is kept and changes nothing")
+
+    async def _describe(self, connection: Connection, holding: Holding, step_id: str | None) -> Row | None:
+        row: Row | None = await self._sql.describe_holding(
+            connection, run=holding.run_id, worker=holding.worker_id, step=step_id
+        )
+        return row
 
     def _granted(self, row: Row) -> Granted:
         plan = row["plan"]
