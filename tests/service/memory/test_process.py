@@ -84,6 +84,19 @@ async def test_a_cosine_alone_never_makes_two_facts_one(
     assert (again.status, again.id) == ("duplicate_of", first.id)
 
 
+async def test_a_fact_at_the_very_end_of_the_longest_text_is_found(
+    gateway_bus: Asking, service: ServiceProcess, caller: Caller
+) -> None:
+    text = "The weekly report goes on and on. " * 7_600 + "The vault's code name is heliotrope."
+    [stored] = await gateway_bus.remember(caller, text)
+    assert stored.status == "created"
+
+    async def is_found() -> bool:
+        return await gateway_bus.search(caller, "what is the code name of the vault") == [text]
+
+    await eventually(is_found, within_s=40)
+
+
 async def test_facts_reach_the_bus_with_ids_and_without_texts(
     gateway_bus: Asking, service: ServiceProcess, database: Pool, caller: Caller
 ) -> None:
