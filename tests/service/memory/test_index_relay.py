@@ -1,14 +1,15 @@
 """The index follows the store: work is replayed after a crash, drift is found, embedders are never mixed."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from caisson.common.errors import Misconfigured
-from caisson.common.memories import Reconcile
+from caisson.common.memories import NewMemory, Reconcile
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
-from caisson.memory.adapters.postgres.inventory import PostgresInventory
+from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.housekeeping import refuse_other_embedder
 from caisson.memory.domain.indexing import EmbedderIdentity, Point
@@ -97,9 +98,9 @@ async def test_another_embedder_is_refused_with_both_named_and_may_take_over(
 ) -> None:
     pool = await connect_pool(await create_database(postgres_url), application="tests")
     await migrate(pool, MIGRATIONS_DIR, schema=SCHEMA)
-    inventory = PostgresInventory(pool, load_queries(QUERIES_FILE))
+    embeddings = PostgresEmbeddings(pool, load_queries(QUERIES_FILE))
     first = WordEmbedder()
-    await inventory.embed_with(first.identity)
+    await embeddings.embed_with(first.identity)
     async with open_index(tmp_path, first) as index:
         id_ = await Desk(pool=pool, index=index, embedder=first, clock=Turntable()).store("Likes tea")
 
@@ -107,10 +108,10 @@ async def test_another_embedder_is_refused_with_both_named_and_may_take_over(
     second.identity = EmbedderIdentity(name="other words", dimensions=first.identity.dimensions, digest="o" * 64)
     for other in (second.identity, replace(first.identity, dimensions=64), replace(first.identity, digest="x")):
         with pytest.raises(Misconfigured, match=rf"words \(128 dimensions.*{other.name} \({other.dimensions}"):
-            await refuse_other_embedder(inventory, other)
-    await refuse_other_embedder(inventory, first.identity)
+            await refuse_other_embedder(embeddings, other)
+    await refuse_other_embedder(embeddings, first.identity)
 
-    await inventory.embed_with(second.identity)
+    await embeddings.embed_with(second.identity)
     async with open_index(tmp_path / "second", second) as index:
         desk = Desk(pool=pool, index=index, embedder=second, clock=Turntable())
         assert await desk.indexer.relay(64) == 1
@@ -145,3 +146,26 @@ async def test_every_statement_is_one_that_the_schema_takes(memory_pool: Pool) -
         for name in queries.available_queries:
             if not name.endswith("_cursor"):
                 await connection.prepare(getattr(queries, name).sql)
+
+
+async def test_writers_and_the_relay_of_one_tenant_never_lock_each_other_out(desk: Desk) -> None:
+    """Facts that replace each other touch several memories a write; the relay settles the same ones meanwhile."""
+
+    async def write(number: int) -> None:
+        texts = [f"fact {number % 3} is now {number} of {n}" for n in range(6)]
+        memories = [
+            NewMemory(text=text, subject="s", attribute=str((number + n) % 6)) for n, text in enumerate(texts)
+        ]
+        await desk.remember(*memories)
+
+    async def relay() -> None:
+        for _ in range(20):
+            await desk.indexer.relay(7)
+
+    await asyncio.gather(relay(), relay(), *(write(number) for number in range(24)))
+    while await desk.indexer.relay(64):
+        pass
+    active = await desk.rows("SELECT memory_id FROM memory.memories WHERE tenant_id = $1 AND status = 'active'")
+    assert len(active) == 6
+    assert {row["memory_id"] for row in active} <= await desk.indexed()
+    assert await desk.rows("SELECT 1 FROM memory.index_outbox WHERE tenant_id = $1") == []

@@ -16,6 +16,7 @@ from caisson.memory.adapters.postgres.calibrations import PostgresCalibrations
 from caisson.memory.adapters.postgres.candidates import PostgresCandidates
 from caisson.memory.adapters.postgres.consolidating import PostgresConsolidating
 from caisson.memory.adapters.postgres.correcting import PostgresCorrecting
+from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.adapters.postgres.fact_outbox import PostgresFactOutbox
 from caisson.memory.adapters.postgres.forgetting import PostgresForgetting
 from caisson.memory.adapters.postgres.housekeeping import PostgresHousekeeping
@@ -84,15 +85,15 @@ class Engines:
 async def open_engines(settings: MemorySettings, pool: Pool, *, reembed: bool) -> Engines:
     """Open embedder and index, and hold what they were made with against each other."""
     queries = load_queries(QUERIES_FILE)
-    inventory = PostgresInventory(pool, queries)
+    embeddings = PostgresEmbeddings(pool, queries)
     embedder = await open_embedder(settings)
     calibrations = await PostgresCalibrations(pool, queries).all()
     thresholds = choose(calibrations, embedder=embedder.identity.digest, set_hash=settings.gate_set)
     if not reembed:
-        await refuse_other_embedder(inventory, embedder.identity)
+        await refuse_other_embedder(embeddings, embedder.identity)
     index = await open_index(settings, embedder.identity, rebuild=reembed)
-    if await inventory.embedding() != embedder.identity:
-        await inventory.embed_with(embedder.identity)
+    if await embeddings.embedding() != embedder.identity:
+        await embeddings.embed_with(embedder.identity)
     return Engines(embedder=embedder, index=index, thresholds=thresholds)
 
 
@@ -112,10 +113,10 @@ class Memory:
         embedder, index = RecentEmbeddings(engines.embedder), engines.index
         accounts = Accounts(pool, queries, quotas=_quotas(settings), clock=clock)
         reading = PostgresReading(pool, queries)
-        inventory = PostgresInventory(pool, queries)
+        inventory = PostgresInventory(pool, queries, accounts)
         jobs = PostgresJobs(pool, queries)
         retrievals = PostgresRetrievals(pool, queries)
-        self._outbox = PostgresIndexOutbox(pool, queries)
+        self._outbox = PostgresIndexOutbox(pool, queries, accounts)
         indexer = Indexer(self._outbox, embedder, index)
         chat = _chat(settings)
         tell = self._facts_wake.set

@@ -432,25 +432,25 @@ LEFT JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.mem
 -- name: settle_index_work!
 -- What was done goes, unless the memory changed meanwhile: then it is due again at once.
 WITH done AS (
-    SELECT * FROM unnest(:tenants::text[], :ids::text[], :generations::bigint[], :versions::integer[],
-                         :chunks::integer[]) AS d (tenant_id, memory_id, generation, version, chunks)
+    SELECT * FROM unnest(:ids::text[], :generations::bigint[], :versions::integer[], :chunks::integer[])
+        AS d (memory_id, generation, version, chunks)
 ), settled AS (
     DELETE FROM memory.index_outbox o USING done
-    WHERE o.tenant_id = done.tenant_id AND o.memory_id = done.memory_id AND o.generation = done.generation
+    WHERE o.tenant_id = :tenant AND o.memory_id = done.memory_id AND o.generation = done.generation
 ), changed AS (
     UPDATE memory.index_outbox o SET leased_until = NULL, attempts = 0 FROM done
-    WHERE o.tenant_id = done.tenant_id AND o.memory_id = done.memory_id AND o.generation <> done.generation
+    WHERE o.tenant_id = :tenant AND o.memory_id = done.memory_id AND o.generation <> done.generation
 )
 UPDATE memory.memories m
 SET chunks = done.chunks, indexed_version = done.version,
     embedder = CASE WHEN done.version IS NULL THEN NULL ELSE :embedder END
-FROM done WHERE m.tenant_id = done.tenant_id AND m.memory_id = done.memory_id;
+FROM done WHERE m.tenant_id = :tenant AND m.memory_id = done.memory_id;
 
 -- name: postpone_index_work!
 UPDATE memory.index_outbox o
 SET leased_until = NULL, error = :error, not_before = now() + make_interval(secs => p.delay_s)
-FROM unnest(:tenants::text[], :ids::text[], :delays_s::double precision[]) AS p (tenant_id, memory_id, delay_s)
-WHERE o.tenant_id = p.tenant_id AND o.memory_id = p.memory_id;
+FROM unnest(:ids::text[], :delays_s::double precision[]) AS p (memory_id, delay_s)
+WHERE o.tenant_id = :tenant AND o.memory_id = p.memory_id;
 
 -- name: settle_deleted$
 -- Points of deleted memories were removed; the number of rows that a relay still holds, and so may write again.

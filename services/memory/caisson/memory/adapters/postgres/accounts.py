@@ -33,14 +33,20 @@ class Accounts:
 
     @asynccontextmanager
     async def writing(self, tenant: TenantId, user: UserId) -> AsyncIterator[tuple[Connection, Account]]:
-        """Hold a transaction with the tenant's lock, and tell what is held.
+        """Hold a transaction with the tenant's lock, and tell what is held."""
+        async with self.locked(tenant) as connection:
+            yield connection, await self.read(connection, tenant, user)
+
+    @asynccontextmanager
+    async def locked(self, tenant: TenantId) -> AsyncIterator[Connection]:
+        """Hold a transaction with the tenant's lock: whoever changes its memories or their outbox has it.
 
         Within this process a tenant's writers wait for each other without a connection, so that a busy tenant
         leaves the pool to the others.
         """
         async with self._turn(tenant), transaction(self._pool) as connection:
             await self._sql.lock_tenant(connection, tenant=tenant)
-            yield connection, await self.read(connection, tenant, user)
+            yield connection
 
     async def read(self, connection: Connection, tenant: TenantId, user: UserId) -> Account:
         """Return what is held, without the lock."""

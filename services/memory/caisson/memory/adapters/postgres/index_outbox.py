@@ -5,6 +5,7 @@ from typing import Any
 
 from caisson.common.ids import TenantId
 from caisson.common.postgres import Pool, fetch_all
+from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.rows import Row
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.phrasing import phrase
@@ -14,9 +15,10 @@ from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS, Backlog, Done, Due
 class PostgresIndexOutbox:
     """The domain's `IndexOutbox`."""
 
-    def __init__(self, pool: Pool, queries: Any, *, lease_s: float = 30) -> None:
+    def __init__(self, pool: Pool, queries: Any, accounts: Accounts, *, lease_s: float = 30) -> None:
         self._pool = pool
         self._sql = queries
+        self._accounts = accounts
         self._lease_s = float(lease_s)
 
     async def lease(self, limit: int) -> list[Due]:
@@ -38,31 +40,35 @@ class PostgresIndexOutbox:
 
     async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
         """Take work off; what changed meanwhile stays and is due at once."""
-        async with self._pool.acquire() as connection:
-            await self._sql.settle_index_work(
-                connection,
-                tenants=[item.due.tenant for item in done],
-                ids=[item.due.memory_id for item in done],
-                generations=[item.due.generation for item in done],
-                versions=[item.due.memory.version if item.due.memory else None for item in done],
-                chunks=[item.chunks for item in done],
-                embedder=embedder,
-            )
+        for tenant in dict.fromkeys(item.due.tenant for item in done):
+            own = [item for item in done if item.due.tenant == tenant]
+            async with self._accounts.locked(tenant) as connection:
+                await self._sql.settle_index_work(
+                    connection,
+                    tenant=tenant,
+                    ids=[item.due.memory_id for item in own],
+                    generations=[item.due.generation for item in own],
+                    versions=[item.due.memory.version if item.due.memory else None for item in own],
+                    chunks=[item.chunks for item in own],
+                    embedder=embedder,
+                )
 
     async def postpone(self, dues: Sequence[Due], *, error: str) -> None:
         """Give work back for later."""
-        async with self._pool.acquire() as connection:
-            await self._sql.postpone_index_work(
-                connection,
-                tenants=[due.tenant for due in dues],
-                ids=[due.memory_id for due in dues],
-                delays_s=[delay_s(due.attempts) for due in dues],
-                error=error,
-            )
+        for tenant in dict.fromkeys(due.tenant for due in dues):
+            own = [due for due in dues if due.tenant == tenant]
+            async with self._accounts.locked(tenant) as connection:
+                await self._sql.postpone_index_work(
+                    connection,
+                    tenant=tenant,
+                    ids=[due.memory_id for due in own],
+                    delays_s=[delay_s(due.attempts) for due in own],
+                    error=error,
+                )
 
     async def settle_deleted(self, tenant: TenantId, memory_ids: Sequence[str]) -> int:
         """Take work about deleted memories off; return how much of it a relay still holds."""
-        async with self._pool.acquire() as connection:
+        async with self._accounts.locked(tenant) as connection:
             return int(await self._sql.settle_deleted(connection, tenant=tenant, ids=list(memory_ids)))
 
     async def release_all(self) -> None:

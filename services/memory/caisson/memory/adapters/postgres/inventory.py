@@ -1,19 +1,20 @@
-"""What the index should hold, and with which embedder it was made."""
+"""What the index should hold, by the store."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from caisson.common.ids import TenantId
-from caisson.common.postgres import Pool, fetch_all, transaction
-from caisson.memory.domain.indexing import EmbedderIdentity
+from caisson.common.postgres import Pool, fetch_all
+from caisson.memory.adapters.postgres.accounts import Accounts
 
 
 class PostgresInventory:
-    """The domain's `Inventory` and `Embeddings`."""
+    """The domain's `Inventory`."""
 
-    def __init__(self, pool: Pool, queries: Any) -> None:
+    def __init__(self, pool: Pool, queries: Any, accounts: Accounts) -> None:
         self._pool = pool
         self._sql = queries
+        self._accounts = accounts
 
     async def tenants(self) -> list[TenantId]:
         """Return every tenant that ever remembered anything."""
@@ -36,21 +37,5 @@ class PostgresInventory:
 
     async def enqueue(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
         """Have these memories indexed again."""
-        async with self._pool.acquire() as connection:
+        async with self._accounts.locked(tenant) as connection:
             await self._sql.enqueue_memories(connection, tenant=tenant, ids=sorted(memory_ids))
-
-    async def embedding(self) -> EmbedderIdentity | None:
-        """Return what the index was made with; None where there is none yet."""
-        async with self._pool.acquire() as connection:
-            row = await self._sql.read_embedding(connection)
-        if row is None:
-            return None
-        return EmbedderIdentity(name=row["name"], dimensions=row["dimensions"], digest=row["digest"])
-
-    async def embed_with(self, identity: EmbedderIdentity) -> None:
-        """From now on this embedder is the index's; every memory made with another waits in the outbox."""
-        async with transaction(self._pool) as connection:
-            await self._sql.set_embedding(
-                connection, name=identity.name, dimensions=identity.dimensions, digest=identity.digest
-            )
-            await self._sql.enqueue_everything(connection, digest=identity.digest)
