@@ -42,6 +42,7 @@ class Searcher:
         self._embedder = embedder
         self._index = index
         self._fulltext = fulltext
+        self._away: set[str] = set()
 
     async def search(self, query: str, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
         """Search under the hard filter.
@@ -50,16 +51,18 @@ class Searcher:
             Unavailable: a part is away and the caller would rather have no answer than a lesser one.
         """
         degraded: list[str] = []
+        dense: Vector | None = None
         try:
             dense = await self._embed(query)
+            self._is_back("embedder")
         except Unavailable as error:
-            degraded.append(_away("embedder", error, may_degrade=may_degrade))
-            dense = None
+            degraded.append(self._is_away("embedder", error, may_degrade=may_degrade))
         try:
             candidates = await self._index.search(IndexQuery(dense=dense, text=query, limit=limit), filter_)
             backend = INDEX_BACKEND
+            self._is_back("vector")
         except Unavailable as error:
-            degraded.append(_away("vector", error, may_degrade=may_degrade))
+            degraded.append(self._is_away("vector", error, may_degrade=may_degrade))
             candidates = await self._fulltext.search(query, filter_, limit=limit)
             backend = FULLTEXT_BACKEND
         return Searched(candidates=candidates, backend=backend, degraded=tuple(degraded))
@@ -78,10 +81,17 @@ class Searcher:
         length = sum(value * value for value in mean) ** 0.5 or 1.0
         return [value / length for value in mean]
 
+    def _is_away(self, part: str, error: Unavailable, *, may_degrade: bool) -> str:
+        """Return what to tell; the log hears of it once."""
+        reason = f"{part}: {error.detail}"
+        if part not in self._away:
+            self._away.add(part)
+            log.warning("recall.degraded", part=part, reason=error.detail)
+        if not may_degrade:
+            raise Unavailable(f"recall would be degraded ({reason}), and on_degraded is fail") from error
+        return reason
 
-def _away(part: str, error: Unavailable, *, may_degrade: bool) -> str:
-    reason = f"{part}: {error.detail}"
-    if not may_degrade:
-        raise Unavailable(f"recall would be degraded ({reason}), and on_degraded is fail") from error
-    log.warning("recall.degraded", part=part, reason=error.detail)
-    return reason
+    def _is_back(self, part: str) -> None:
+        if part in self._away:
+            self._away.discard(part)
+            log.info("recall.recovered", part=part)
