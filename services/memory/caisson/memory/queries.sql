@@ -576,9 +576,6 @@ SELECT position, text, weight, vector, topic, selected FROM memory.distil_texts 
 -- name: drop_candidate_positions!
 DELETE FROM memory.distil_texts WHERE job_id = :job AND position = ANY (:positions::integer[]);
 
--- name: drop_job_candidates!
-DELETE FROM memory.distil_texts WHERE job_id = :job;
-
 -- name: weigh_candidates!
 UPDATE memory.distil_texts t SET weight = w.weight
 FROM unnest(:positions::integer[], :weights::integer[]) AS w (position, weight)

@@ -17,8 +17,9 @@ Vector = Sequence[float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One chunk of one memory as the index holds it. Only active memories are indexed.
+    """One chunk of one memory as the index holds it.
 
+    Active memories are indexed, and superseded ones with the end of their validity, for an `as_of` before it.
     `dense` has the embedder's length and is finite; `text` feeds the lexical leg. `version` is the memory's.
     """
 
