@@ -2,7 +2,7 @@
 
 import pytest
 
-from caisson.memory.domain.coverage import PASSAGE_CHARS, coverage
+from caisson.memory.domain.coverage import PASSAGE_CHARS, Coverage
 from caisson.memory.domain.terms import query_terms
 
 ROWS = [
@@ -19,7 +19,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("query", "text", "share", "reason"), ROWS, ids=[row[3] for row in ROWS])
 def test_coverage_is_the_share_of_terms_that_the_text_holds(query: str, text: str, share: float, reason: str) -> None:
-    assert coverage(query_terms(query), text) == pytest.approx(share)
+    assert Coverage(query_terms(query)).of(text) == pytest.approx(share)
 
 
 LONG = [row for row in ROWS if row[3] != "an id, whole and in parts"]
@@ -28,9 +28,9 @@ LONG = [row for row in ROWS if row[3] != "an id, whole and in parts"]
 @pytest.mark.parametrize(("query", "text", "share", "reason"), LONG, ids=[row[3] for row in LONG])
 def test_a_long_text_counts_as_its_best_passage(query: str, text: str, share: float, reason: str) -> None:
     padding = "Nothing here matters much. " * 2_000
-    assert coverage(query_terms(query), f"{padding}{text}. {padding}") == pytest.approx(share)
+    assert Coverage(query_terms(query)).of(f"{padding}{text}. {padding}") == pytest.approx(share)
 
 
 def test_a_long_text_does_not_add_up_what_it_says_in_different_places() -> None:
     scattered = ("filler " * PASSAGE_CHARS).join(("alpha", "beta", "gamma", "delta"))
-    assert coverage(["alpha", "beta", "gamma", "delta"], scattered) == pytest.approx(0.25)
+    assert Coverage(["alpha", "beta", "gamma", "delta"]).of(scattered) == pytest.approx(0.25)

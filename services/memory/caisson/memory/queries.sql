@@ -611,13 +611,16 @@ WHERE r.tenant_id = :tenant AND r.session_id = :session LIMIT :limit;
 UPDATE memory.index_outbox SET leased_until = NULL WHERE leased_until IS NOT NULL;
 
 -- name: record_recall!
--- What a recall told, and the fact for the bus that it did, in one statement.
-WITH told AS (
+-- What a recall told, and the fact for the bus that it did, in one statement. It does not wait for the disk: should
+-- PostgreSQL crash within that moment, a recall cannot be rewarded, and nothing else is lost.
+WITH quick AS (
+    SELECT set_config('synchronous_commit', 'off', true)
+), told AS (
     INSERT INTO memory.retrievals (retrieval_id, tenant_id, user_id, session_id, kind, injected)
-    VALUES (:retrieval, :tenant, :user, :session, :kind, :injected)
+    SELECT :retrieval, :tenant, :user, :session, :kind, :injected FROM quick
 )
 INSERT INTO memory.events (event_id, tenant_id, user_id, session_id, type, data)
-VALUES (:event, :tenant, :user, :session, 'memory.recalled', :data);
+SELECT :event, :tenant, :user, :session, 'memory.recalled', :data FROM quick;
 
 -- name: reward_retrieval^
 -- Rewarded once, by the principal whose recall it was.

@@ -8,32 +8,44 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from caisson.memory.domain.terms import fold, terms
+from caisson.memory.domain.terms import fold
 
 PASSAGE_CHARS = 1_500
 
-_IDEOGRAM = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_IDEOGRAM = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]")
 
 
-def coverage(query_terms: Sequence[str], text: str) -> float:
-    """Return the share of the terms that one passage of the text holds; 0 for no terms."""
-    if not query_terms:
-        return 0.0
-    if len(text) <= PASSAGE_CHARS:
-        held = set(terms(text))
-        return sum(term in held for term in query_terms) / len(query_terms)
-    return _most_in_a_passage(query_terms, fold(text)) / len(query_terms)
+class Coverage:
+    """Scores texts against the terms of one query."""
 
+    def __init__(self, query_terms: Sequence[str]) -> None:
+        self._patterns = [re.compile(_pattern(term)) for term in query_terms]
 
-def _most_in_a_passage(query_terms: Sequence[str], folded: str) -> int:
-    places = sorted((match.start(), term) for term in query_terms for match in re.finditer(_pattern(term), folded))
-    most, last = 0, [start for start, _ in places]
-    for at, (start, _) in enumerate(places):
-        end = bisect_left(last, start + PASSAGE_CHARS)
-        most = max(most, len({term for _, term in places[at:end]}))
-        if most == len(query_terms):
-            break
-    return most
+    def of(self, text: str) -> float:
+        """Return the share of the terms that one passage of the text holds; 0 for no terms."""
+        if not self._patterns:
+            return 0.0
+        folded = text.lower() if text.isascii() else fold(text)
+        if len(folded) <= PASSAGE_CHARS:
+            held = sum(pattern.search(folded) is not None for pattern in self._patterns)
+        else:
+            held = self._most_in_a_passage(folded)
+        return held / len(self._patterns)
+
+    def _most_in_a_passage(self, folded: str) -> int:
+        places = sorted(
+            (match.start(), number)
+            for number, pattern in enumerate(self._patterns)
+            for match in pattern.finditer(folded)
+        )
+        starts = [start for start, _ in places]
+        most = 0
+        for at, start in enumerate(starts):
+            end = bisect_left(starts, start + PASSAGE_CHARS)
+            most = max(most, len({number for _, number in places[at:end]}))
+            if most == len(self._patterns):
+                break
+        return most
 
 
 def _pattern(term: str) -> str:

@@ -11,7 +11,7 @@ from caisson.common.ids import new_id
 from caisson.memory.domain.asking import check_query
 from caisson.memory.domain.assembling import entry
 from caisson.memory.domain.budgeting import Filled, fill
-from caisson.memory.domain.coverage import coverage
+from caisson.memory.domain.coverage import Coverage
 from caisson.memory.domain.gating import Thresholds, passes
 from caisson.memory.domain.indexing import Candidate
 from caisson.memory.domain.layers import Layer
@@ -23,7 +23,7 @@ from caisson.memory.domain.searching import Searched, Searcher
 from caisson.memory.domain.terms import query_terms
 from caisson.memory.domain.utility import rank, similarity
 
-_CANDIDATES_PER_LEG = 32
+_CANDIDATES_PER_LEG = 24
 _CANDIDATES_PER_HIT = 3
 
 
@@ -134,12 +134,12 @@ class Recaller:
 
 def _weigh(query: str, confirmed: Sequence[tuple[Candidate, Memory]]) -> list[Found]:
     """Score candidates. One that the dense leg did not return is at most as near as the last that it did."""
-    terms = query_terms(query)
+    coverage = Coverage(query_terms(query))
     cosines = [candidate.cosine for candidate, _ in confirmed if candidate.cosine is not None]
     farthest = min(cosines, default=None)
     found = []
     for candidate, memory in confirmed:
-        lexical = None if candidate.lexical is None else coverage(terms, memory.text)
+        lexical = None if candidate.lexical is None else coverage.of(memory.text)
         near = farthest if candidate.cosine is None else candidate.cosine
         found.append(
             Found(

@@ -73,7 +73,8 @@ class Searcher:
 
     async def _embed(self, query: str) -> Vector:
         """Return the query's vector; of a query longer than a window, the mean of its chunks'."""
-        chunks = self._embedder.chunks(query)[:_QUERY_CHUNKS]
+        is_short = query.isascii() and len(query) < self._embedder.window_tokens // 2
+        chunks = [query] if is_short else self._embedder.chunks(query)[:_QUERY_CHUNKS]
         vectors = await self._embedder.embed(chunks)
         if len(vectors) == 1:
             return vectors[0]
