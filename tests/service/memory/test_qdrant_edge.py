@@ -134,7 +134,7 @@ async def test_no_values_match_nothing_and_no_restriction_is_without_a_tenant(tm
     index, tenant = EdgeIndex(engine, IDENTITY), a_tenant()
     await index.upsert([a_point(tenant, "one"), a_point(a_tenant(), "two")])
     assert await engine.read(_counted, Restriction(tenant)) == 1
-    assert await engine.read(_counted, Restriction(tenant, (AnyOf(Field.SCOPES, ()),))) == 0
+    assert await engine.read(_counted, Restriction(tenant, (AnyOf(Field.ACCESS, ()),))) == 0
     await engine.remove(Restriction(tenant, (AnyOf(Field.MEMORY, ()),)))
     assert await index.count() == 2
     await index.close()

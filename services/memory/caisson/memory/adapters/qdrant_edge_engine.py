@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
@@ -17,7 +16,7 @@ import qdrant_edge as edge
 
 from caisson.common.errors import CaissonError, Unavailable
 from caisson.memory.adapters.qdrant_edge_folder import ShardFolder
-from caisson.memory.adapters.qdrant_edge_work import Offset, copied, remove, size
+from caisson.memory.adapters.qdrant_edge_work import PAGE_POINTS, Offset, copied, remove, size
 from caisson.memory.adapters.restrictions import Restriction
 from caisson.memory.domain.indexing import EmbedderIdentity
 
@@ -25,7 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _READERS = 3
-_FLUSHED_PAGES = 16
+_FLUSHED_POINTS = 4_096
 _HOLES = 10_000
 _HOLES_SHARE = 0.3
 
@@ -41,6 +40,7 @@ class EdgeEngine:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="edge-write")
         self._optimizing = asyncio.Lock()
         self._closed = False
+        self._unflushed = 0
 
     @classmethod
     async def open(cls, path: Path, identity: EmbedderIdentity, *, rebuild: bool) -> Self:
@@ -69,7 +69,8 @@ class EdgeEngine:
     async def optimize(self) -> None:
         """Flush; copy into a new shard when much was deleted."""
         async with self._optimizing:
-            await self._run(self._writer, self._flush)
+            if self._unflushed:
+                await self._run(self._writer, self._flush)
             if self._folder.holes >= max(_HOLES, _HOLES_SHARE * await self.read(size)):
                 await self._copy()
 
@@ -85,13 +86,9 @@ class EdgeEngine:
     async def _copy(self) -> None:
         await self._run(self._writer, self._begin)
         try:
-            offset: Offset | None = None
-            for page in count(1):
+            offset = await self._run(self._writer, partial(self._page, None))
+            while offset is not None:
                 offset = await self._run(self._writer, partial(self._page, offset))
-                if offset is None:
-                    break
-                if page % _FLUSHED_PAGES == 0:
-                    await self._run(self._writer, self._flush_next)
             await self._run(self._writer, self._finish)
         finally:
             self._next = None
@@ -104,29 +101,38 @@ class EdgeEngine:
     def _update(self, operation: edge.UpdateOperation) -> None:
         for shard in self._shards():
             shard.update(operation)
+        self._flush_often(PAGE_POINTS)
 
     def _remove(self, restriction: Restriction) -> None:
-        self._folder.holes += remove(self._shard, restriction)
+        removed = remove(self._shard, restriction)
         if self._next:
             remove(self._next, restriction)
+        self._folder.holes += removed
+        self._flush_often(removed)
+
+    def _flush_often(self, points: int) -> None:
+        """Keep flushes short: the engine keeps the interpreter meanwhile."""
+        self._unflushed += points
+        if self._unflushed >= _FLUSHED_POINTS:
+            self._flush()
 
     def _flush(self) -> None:
-        self._shard.flush()
+        for shard in self._shards():
+            shard.flush()
+        self._unflushed = 0
         self._folder.note()
 
     def _begin(self) -> None:
         self._next = self._folder.fresh()
 
     def _page(self, offset: Offset | None) -> Offset | None:
-        return copied(self._shard, self._next, offset) if self._next else None
-
-    def _flush_next(self) -> None:
-        if self._next:
-            self._next.flush()
+        following = copied(self._shard, self._next, offset) if self._next else None
+        self._flush_often(PAGE_POINTS)
+        return following
 
     def _finish(self) -> None:
         if self._next:
-            self._next.flush()
+            self._flush()
             self._folder.put_in_force()
             self._shard, self._next = self._next, None
 

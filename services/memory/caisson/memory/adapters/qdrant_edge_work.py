@@ -16,7 +16,7 @@ from caisson.memory.adapters.vectors import unit
 from caisson.memory.domain.fusion import best_of_each, wider
 from caisson.memory.domain.indexing import Point
 
-PAGE_POINTS = 128
+PAGE_POINTS = 64
 
 Found = dict[str, float]
 Offset = int | str | UUID

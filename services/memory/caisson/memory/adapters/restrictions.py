@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caisson.common.ids import TenantId
-from caisson.memory.adapters.point_payload import Field
+from caisson.memory.adapters.point_payload import Field, access
 from caisson.memory.domain.indexing import Point
 from caisson.memory.domain.principals import HardFilter
 
-_MEMORIES = 500
+_MEMORIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,11 @@ class Restriction:
 def visible(filter_: HardFilter) -> Restriction:
     """Express the hard filter."""
     layers = (AnyOf(Field.LAYER, tuple(sorted(filter_.layers))),) if filter_.layers else ()
+    tenant = filter_.principal.tenant
     return Restriction(
-        filter_.principal.tenant,
+        tenant,
         (
-            AnyOf(Field.SCOPES, tuple(sorted(filter_.principal.allowed))),
+            AnyOf(Field.ACCESS, tuple(sorted(access(tenant, scope) for scope in filter_.principal.allowed))),
             NotAfter(Field.VALID_FROM, filter_.as_of),
             After(Field.VALID_TO, filter_.as_of),
             After(Field.EXPIRES_AT, filter_.now),
