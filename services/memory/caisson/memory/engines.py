@@ -6,8 +6,6 @@ from caisson.common.errors import Misconfigured
 from caisson.memory.adapters.embedding_http import HttpEmbedder
 from caisson.memory.adapters.minilm import MiniLm
 from caisson.memory.adapters.qdrant_edge import EdgeIndex
-from caisson.memory.adapters.qdrant_server import ServerIndex
-from caisson.memory.adapters.qdrant_server_collections import connect
 from caisson.memory.adapters.wordllama import WordLlama
 from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index
 from caisson.memory.settings import EmbedderKind, EmbedderSettings, IndexEngine, MemorySettings
@@ -49,5 +47,9 @@ async def open_index(settings: MemorySettings, identity: EmbedderIdentity, *, re
         return await EdgeIndex.open(settings.index_dir, identity, rebuild=rebuild)
     if settings.qdrant_url is None:
         raise Misconfigured("MEMORY_INDEX=server needs MEMORY_QDRANT_URL")
+    # 42 MiB of client that the embedded index does not need.
+    from caisson.memory.adapters.qdrant_server import ServerIndex  # noqa: PLC0415
+    from caisson.memory.adapters.qdrant_server_collections import connect  # noqa: PLC0415
+
     api_key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
     return await ServerIndex.open(connect(settings.qdrant_url, api_key=api_key), identity, rebuild=rebuild)
