@@ -30,7 +30,6 @@ from caisson.memory.domain.indexing import Index
 SMALL, LARGE, LOCAL = 20_000, 100_000, 5_000
 QUERIES, LOCAL_QUERIES = 400, 40
 BATCH = 500
-MIB = 1 << 20
 
 
 def run() -> list[Figure]:
