@@ -6,7 +6,7 @@ Texts are sentences of a small language; a vector is that of its sentence, moved
 
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,6 +47,7 @@ DOES = ("prefers", "orders", "repairs", "sells", "paints", "carries", "counts", 
 WHAT = ("green tea", "old clocks", "sailing boats", "copper pipes", "wooden chairs", "night trains", "red apples")
 WHERE = ("in Oslo", "at the harbour", "on the third floor", "near the mill", "by the river", "in the attic")
 
+_QUIET = {"MEMORY_LOG_LEVEL": "warning"}
 _ROWS = """
 INSERT INTO memory.memories (
     tenant_id, memory_id, user_id, owner_scope, scopes, scope_key, layer, text, content_hash, context_key, importance,
@@ -82,7 +83,7 @@ class MemoryPlane:
 
 
 @asynccontextmanager
-async def memory_plane(folder: Path) -> AsyncIterator[MemoryPlane]:
+async def memory_plane(folder: Path, *, settings: Mapping[str, str] = _QUIET) -> AsyncIterator[MemoryPlane]:
     """Start the servers and prepare the schema."""
     data = DataFolder(folder)
     data.lock()
@@ -98,7 +99,7 @@ async def memory_plane(folder: Path) -> AsyncIterator[MemoryPlane]:
     await bus.start()
     await streams.declare(bus.jetstream)
     servers = Servers(database_url=postgres.url, nats_url=nats.url, keyring=keyring)
-    overrides = {"memory": {"MEMORY_LOG_LEVEL": "warning"}}
+    overrides = {"memory": dict(settings)}
     try:
         yield MemoryPlane(
             folder=data, pool=pool, services=Services(folder=data, servers=servers, overrides=overrides), bus=bus
