@@ -18,7 +18,7 @@ from rich.table import Table
 from bench.figures import Figure
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
-QUESTIONS = ("box", "proxy", "runs")
+QUESTIONS = ("box", "proxy", "runs", "memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

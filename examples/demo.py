@@ -230,6 +230,34 @@ async def killed_runner(demo: Demo) -> None:
     demo.hold("with every step's result once", true=texts == ["first\n", "second\n", "third\n"], seen=texts)
 
 
+async def memories_stay_apart(demo: Demo) -> None:
+    """Two tenants, and two users of one, remember what contradicts the others; each recalls its own."""
+    ben = demo.acme.for_tenant("acme", "ben")
+    said = (("acme/ana", demo.acme, "Oslo"), ("acme/ben", ben, "Quito"), ("globex/gus", demo.globex, "Lyon"))
+    for _, client, city in said:
+        await client.remember(f"I live in {city}", subject="me", attribute="home")
+    for name, client, city in said:
+        recalled = await client.recall("where do I live?", k=5)
+        texts = [hit.memory.text for hit in recalled.hits]
+        console.print(f"    {name} asks [bold]where do I live?[/] → {', '.join(texts)}")
+        demo.hold(f"{name} recalls its own home and no other", true=texts == [f"I live in {city}"], seen=texts)
+
+    moved = await demo.acme.remember("I live in Bergen", subject="me", attribute="home")
+    demo.hold("a newer fact takes the older one's place", true=moved.status == "superseded", seen=moved)
+    context = await demo.acme.recall_context("where do I live?")
+    console.print("    " + escape(context.text.replace("\n", "\n    ")), style="dim")
+    demo.hold("a model is told the newer one alone", true="Bergen" in context.text and "Oslo" not in context.text)
+    history = [entry.text for entry in await demo.acme.memory_history(moved.id or "")]
+    demo.hold("the history knows both", true={"I live in Oslo", "I live in Bergen"} <= set(history), seen=history)
+
+    receipt = await demo.acme.forget(moved.id or "")
+    console.print(f"    receipt {receipt.id}: {receipt.count} deleted, {receipt.vectors} vectors, complete")
+    left = await demo.acme.recall("where do I live?")
+    demo.hold("what is forgotten is gone", true=receipt.complete and not left.hits, seen=left)
+    again = await ben.recall("where do I live?")
+    demo.hold("and nobody else's is", true=[hit.memory.text for hit in again.hits] == ["I live in Quito"], seen=again)
+
+
 async def counters(demo: Demo) -> None:
     """What an operator sees: in normal operation each of these is zero."""
     await demo.scraper.scrape()
@@ -248,6 +276,7 @@ SCENES: tuple[Callable[[Demo], Awaitable[None]], ...] = (
     other_workspace_refused,
     exfiltration_refused,
     killed_runner,
+    memories_stay_apart,
     counters,
 )
 

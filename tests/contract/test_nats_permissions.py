@@ -20,6 +20,7 @@ QUEUED = str(subjects.event("run.queued", RUN))
 FINISHED = str(subjects.event("run.finished", RUN))
 OUTPUT = str(subjects.step_output(RUN))
 CONTEXT = "$KV.contexts.req_1"
+REMEMBER = str(subjects.MEMORY_REMEMBER)
 
 
 class Connection:
@@ -96,8 +97,15 @@ PUBLISH_REFUSED = [
     ("proxy", OUTPUT, "the proxy has no output"),
     ("proxy", "$JS.API.CONSUMER.CREATE.EVENTS", "the proxy does not read events"),
     ("proxy", "$JS.API.STREAM.PURGE.KV_contexts", "the proxy deletes nothing"),
-    ("gateway", "caisson.rpc.ledger.claim.-.-.-.-.-", "the gateway answers requests and makes none"),
+    ("gateway", "caisson.rpc.ledger.claim.-.-.-.-.-", "the gateway answers these requests and makes none"),
     ("gateway", OUTPUT, "output comes from runners"),
+    ("memory", QUEUED, "memory states facts about memories only"),
+    ("memory", REMEMBER, "memory asks nobody"),
+    ("memory", "caisson.rpc.ledger.claim.-.-.-.-.-", "memory asks nobody"),
+    ("memory", CONTEXT, "memory knows no contexts"),
+    ("memory", "$JS.API.STREAM.INFO.EVENTS", "memory manages no streams"),
+    ("runner", REMEMBER, "a runner has no memories"),
+    ("proxy", REMEMBER, "the proxy remembers nothing"),
 ]
 
 SUBSCRIBE_REFUSED = [
@@ -114,6 +122,10 @@ SUBSCRIBE_REFUSED = [
     ("proxy", "_INBOX_runner.>", "another service's answers"),
     ("gateway", "caisson.rpc.ledger.>", "requests outside the queue group"),
     ("gateway", "_INBOX_runner.>", "another service's answers"),
+    ("gateway", "caisson.rpc.memory.>", "requests to memory"),
+    ("memory", "caisson.rpc.memory.>", "requests outside the queue group"),
+    ("memory", "caisson.evt.>", "events"),
+    ("memory", "_INBOX_gateway.>", "another service's answers"),
 ]
 
 
@@ -161,6 +173,20 @@ async def test_a_runner_asks_the_gateway_and_gets_its_answer(gateway: Connection
 
     assert await eventually(ask) == b"granted"
     assert not gateway.refused + runner.refused
+
+
+async def test_the_gateway_asks_memory_which_answers_and_tells_facts(nats: EmbeddedNats, gateway: Connection) -> None:
+    async def answer(message: Msg) -> None:
+        await message.respond(b"remembered")
+
+    async with connected(nats, "memory") as memory:
+        await memory.client.subscribe(subjects.MEMORY_REMEMBER.pattern, queue="memory", cb=answer)
+        await memory.client.flush()
+        assert (await gateway.client.request(REMEMBER, b"{}", timeout=5)).data == b"remembered"
+        fact = str(subjects.event("memory.remembered", RUN))
+        ack = await memory.client.jetstream().publish(fact, b"{}", stream=subjects.EVENTS_STREAM)
+        assert ack.stream == subjects.EVENTS_STREAM
+        assert not gateway.refused + memory.refused
 
 
 async def test_doorbells_and_live_output_reach_their_readers(gateway: Connection, runner: Connection) -> None:

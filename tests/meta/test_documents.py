@@ -11,6 +11,7 @@ import yaml
 from prometheus_client import REGISTRY
 
 import caisson.gateway
+import caisson.memory
 import caisson.proxy
 import caisson.runner
 
@@ -44,7 +45,7 @@ def test_every_command_of_the_readme_exists() -> None:
 
 
 def test_alerts_and_documents_name_metrics_that_exist() -> None:
-    for package in (caisson.gateway, caisson.proxy, caisson.runner):
+    for package in (caisson.gateway, caisson.memory, caisson.proxy, caisson.runner):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name.endswith((".loops", ".metrics")):
                 importlib.import_module(module.name)

@@ -64,6 +64,23 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /v1/keys": {"name": "app", "tenant_id": "acme"},
     "PUT /v1/tenants/{tenant_id}": {"max_concurrency": 3, "limits": {"pids": 16}, "ceilings": {"pids": 64}},
     "PUT /v1/tenants/{tenant_id}/credentials/{upstream}": {"bearer": "tok"},
+    "POST /v1/memories": {
+        "text": "the shed is green",
+        "layer": "semantic",
+        "subject": "shed",
+        "attribute": "colour",
+        "importance": 0.5,
+        "expires_at": "2099-01-01T00:00:00Z",
+        "tags": ["a"],
+        "metadata": {"n": 1},
+        "provenance": {"kind": "person", "source": "x"},
+    },
+    "PATCH /v1/memories/{memory_id}": {"text": "the shed is red", "importance": 0.1, "tags": ["b"]},
+    "POST /v1/memories/search": {"query": "shed", "k": 3, "layers": ["semantic"], "as_of": "2026-01-01T00:00:00Z"},
+    "POST /v1/memories/context": {"query": "shed", "token_budget": 50, "session_id": "ses_1"},
+    "POST /v1/memories/feedback": {"retrieval_id": "ret_1", "reward": 0.5},
+    "POST /v1/memories/consolidate": {"dry_run": True},
+    "POST /v1/memories/distil": {"candidates": ["the shed is green"], "target": 3},
 }
 
 
@@ -138,7 +155,15 @@ def hostile_requests(operation: Operation, known: dict[str, str]) -> st.SearchSt
 
 def _headers() -> st.SearchStrategy[dict[bytes, bytes]]:
     kinds = [*JSON.values(), b"text/plain", b"application/json; charset=utf-16", b"x", b""]
-    names = [b"Idempotency-Key", b"Last-Event-ID", b"Caisson-Tenant", b"Caisson-User", b"Range", b"Accept"]
+    names = [
+        b"Idempotency-Key",
+        b"Last-Event-ID",
+        b"Caisson-Tenant",
+        b"Caisson-User",
+        b"Caisson-Scopes",
+        b"Range",
+        b"Accept",
+    ]
     value = st.binary(max_size=20) | NASTY_TEXT.map(_bytes)
     sendable = value.map(lambda raw: raw.translate(None, bytes(range(32)) + b"\x7f").strip())
     named = st.dictionaries(st.sampled_from(names), sendable, max_size=2)

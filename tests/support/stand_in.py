@@ -12,7 +12,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-PROGRAMS = {name: (sys.executable, __file__, name) for name in ("gateway", "proxy", "runner")}
+PROGRAMS = {name: (sys.executable, __file__, name) for name in ("gateway", "memory", "proxy", "runner")}
 PORTS = {"gateway": ("http", "HTTP_PORT"), "proxy": ("proxy", "LISTEN_PORT")}
 
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from caisson.stack.service import ServiceProcess
+from tests.support import memory_process
 from tests.support.gateway import Ground, create_database, end_all_runs, lay_ground, open_ledger, running
 from tests.support.plane import Plane, raised_plane
 from tests.support.worker import Worker, connected_worker
@@ -62,6 +63,18 @@ async def product(ground: Ground, gateway: ServiceProcess, tenant: str) -> Async
 @pytest.fixture
 def plan() -> dict[str, Any]:
     return {"steps": [{"bash": {"command": "true"}}]}
+
+
+@pytest.fixture(scope="session")
+async def memory(ground: Ground, gateway: ServiceProcess) -> AsyncIterator[ServiceProcess]:
+    """A memory service behind the gateway; a user may hold thirty memories."""
+    folder = ground.folder / "memory"
+    folder.mkdir()
+    under = memory_process.Ground(folder=folder, database_url=ground.database_url, nats=ground.nats)
+    process = under.service(MEMORY_USER_QUOTA_ROWS="30")
+    await process.start()
+    yield process
+    await process.stop()
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,8 @@ class Caller:
             "tenant_id": tenant,
             "key_id": self.make("/v1/keys", {"name": "k"}),
             "upstream": "metrics",
+            "memory_id": self.make("/v1/memories", {"text": "the gate is blue"}),
+            "user_id": "u-2",
         }
 
     def make(self, path: str, body: dict[str, Any]) -> str:
@@ -80,11 +82,11 @@ def probe(operation: Operation, caller: Caller) -> None:
 
 
 def test_no_request_to_any_operation_fails_the_gateway_or_loses_a_run(
-    ground: Ground, gateway: ServiceProcess, tenant: str
+    ground: Ground, gateway: ServiceProcess, memory: ServiceProcess, tenant: str
 ) -> None:
     caller = Caller(ground, gateway, tenant)
     found = operations(caller.client.get("/openapi.json").json())
-    assert len(found) >= 17
+    assert len(found) >= 30
     for operation in found:
         caller.make("/v1/runs", PLAN)
         probe(operation, caller)

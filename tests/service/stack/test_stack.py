@@ -48,12 +48,13 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
 async def test_a_started_stack_says_how_to_reach_it(stack: Stack) -> None:
     told = stack.describe()
     assert told["platform_key"] == "ck_stand_in"
-    assert set(told["metrics_urls"]) == {"gateway", "proxy", "runner-1", "runner-2"}
+    assert set(told["metrics_urls"]) == {"gateway", "memory", "proxy", "runner-1", "runner-2"}
     assert {name: len(pids) for name, pids in told["pids"].items()} == {
         "postgres": 1,
         "nats": 1,
         "gateway": 1,
         "proxy": 1,
+        "memory": 1,
         "runner": 2,
     }
     assert json.loads(stack.folder.client_file.read_text()) == {
@@ -66,7 +67,7 @@ async def test_a_started_stack_says_how_to_reach_it(stack: Stack) -> None:
 async def test_secrets_are_readable_by_their_owner_alone(stack: Stack) -> None:
     for name in ("secrets.json", "client.json", "platform-key"):
         assert (stack.folder.path / name).stat().st_mode & 0o077 == 0, name
-    for name in ("logs", "ports", "postgres/data", "nats/store"):
+    for name in ("logs", "ports", "postgres/data", "nats/store", "memory", "secrets"):
         assert (stack.folder.path / name).stat().st_mode & 0o077 == 0, name
 
 
@@ -76,6 +77,9 @@ async def test_services_get_the_settings_of_a_deployment_and_the_overrides(stack
     assert gateway["GATEWAY_DATABASE_URL"].startswith("postgresql://gateway:")
     connection = await asyncpg.connect(gateway["GATEWAY_DATABASE_URL"])
     await connection.close()
+    memory = await environment_of(stack, "memory")
+    assert memory["MEMORY_DATABASE_URL"] == gateway["GATEWAY_DATABASE_URL"]
+    assert Path(memory["MEMORY_INDEX_DIR"]).parent == stack.folder.path / "memory"
     proxy, runner = await environment_of(stack, "proxy"), await environment_of(stack, "runner-2")
     assert runner["RUNNER_NAME"] == "runner-2"
     assert runner["RUNNER_PROXY_PORT"] == stack.proxy_url.rsplit(":", 1)[1]
@@ -92,7 +96,7 @@ async def test_a_runner_is_told_no_secret_of_the_others(stack: Stack, monkeypatc
     assert "of the caller" not in told
 
 
-@pytest.mark.parametrize("name", ["gateway", "proxy", "runner", "nats", "postgres"])
+@pytest.mark.parametrize("name", ["gateway", "memory", "proxy", "runner", "nats", "postgres"])
 async def test_a_killed_process_comes_back_at_its_address(stack: Stack, name: str) -> None:
     before, addresses, changes = stack.pids(name)[0], (stack.url, stack.proxy_url), []
     stack.on_change = lambda: changes.append(stack.describe())
@@ -157,7 +161,7 @@ async def test_a_service_that_cannot_start_is_named_and_nothing_is_left(tmp_path
     stack = make_stack(tmp_path, settings={"proxy": {"PROXY_STAND_IN_FAILS": "1"}})
     with pytest.raises(StackError, match=r"proxy ended with 1 .*\n.*told to fail"):
         await stack.start()
-    assert all(stack.pids(name) == [] for name in ("postgres", "nats", "gateway", "proxy", "runner"))
+    assert all(stack.pids(name) == [] for name in ("postgres", "nats", "memory", "gateway", "proxy", "runner"))
     left: list[Any] = [p for p in psutil.Process().children(recursive=True) if str(tmp_path) in " ".join(p.cmdline())]
     assert left == []
 

@@ -19,19 +19,24 @@ MAX_KEY_CHARS = 255
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """For whom a platform key calls."""
+    """For whom a platform key calls, and which memory scopes it grants for the call."""
 
     tenant: str | None = None
     user: str | None = None
+    scopes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field, value in (("Caisson-Tenant", self.tenant), ("Caisson-User", self.user)):
             if value is not None and not (value and value.isprintable()):
                 raise refused(field, "must be printable and not empty")
+        for scope in self.scopes:
+            if not (scope and scope.isprintable() and "," not in scope):
+                raise refused("Caisson-Scopes", "each must be printable, not empty, and without a comma")
 
     def headers(self) -> dict[bytes, bytes]:
         """Return the identity headers, in UTF-8: ids may be of any script."""
-        named = ((b"caisson-tenant", self.tenant), (b"caisson-user", self.user))
+        scopes = ",".join(self.scopes) or None
+        named = ((b"caisson-tenant", self.tenant), (b"caisson-user", self.user), (b"caisson-scopes", scopes))
         return {name: value.encode() for name, value in named if value is not None}
 
 

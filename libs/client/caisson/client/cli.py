@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from caisson.client import cli_administration, cli_doctor, cli_runs
+from caisson.client import cli_administration, cli_doctor, cli_memory, cli_runs
 from caisson.client.cli_options import AsJson
 from caisson.client.plugins import PluggableGroup
 
@@ -53,6 +53,7 @@ def root(
 
 
 cli_runs.declare(app)
+cli_memory.declare(app)
 cli_administration.declare(app)
 cli_doctor.declare(app)
 

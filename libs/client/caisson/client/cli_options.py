@@ -54,3 +54,18 @@ def read_credential(source: str, option: str) -> tuple[str, str]:
         return kind, read_secret(rest, os.environ)
     except NotConfigured as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def read_metadata(given: str | None) -> dict[str, object] | None:
+    """Read the --metadata option: a JSON object."""
+    import json
+
+    if given is None:
+        return None
+    try:
+        value = json.loads(given)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise typer.BadParameter("must be a JSON object", param_hint="--metadata")
+    return value

@@ -3,6 +3,7 @@
 Invariant: a call returns an answer of the gateway or raises why not, and no retry does a thing twice.
 """
 
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +11,7 @@ import httpx
 
 from caisson.client.administration import AdministrationCalls
 from caisson.client.calls import BearerAuth, Identity
+from caisson.client.memories import MemoryCalls
 from caisson.client.retrying import Retries
 from caisson.client.runs import RunCalls
 from caisson.client.sessions import SessionCalls
@@ -18,7 +20,7 @@ from caisson.client.transport import Transport
 _DEFAULT_RETRIES = Retries()
 
 
-class Client(RunCalls, SessionCalls, AdministrationCalls):
+class Client(RunCalls, SessionCalls, MemoryCalls, AdministrationCalls):
     """One gateway as one API key sees it; use it as an async context manager.
 
     A platform key names whom it acts for with `tenant` and `user`, here or with `for_tenant`. `fallback` is used only
@@ -53,6 +55,12 @@ class Client(RunCalls, SessionCalls, AdministrationCalls):
         """Return a view that acts for another tenant and user, on the same connections."""
         view = object.__new__(Client)
         view._transport = self._transport.acting_for(Identity(tenant=tenant, user=user))
+        return view
+
+    def with_scopes(self, *scopes: str) -> "Client":
+        """Return a view whose calls about memory are granted these scopes too; only a platform key may grant."""
+        view = object.__new__(Client)
+        view._transport = self._transport.acting_for(replace(self._transport.identity, scopes=scopes))
         return view
 
     @property

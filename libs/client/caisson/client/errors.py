@@ -9,6 +9,7 @@ CaissonError
     ├── InvalidInput        400, 413, 422
     │   ├── TenantRequired  tenant_required
     │   ├── UserRequired    user_required
+    │   ├── EmptyQuery      empty_query
     │   └── IdempotencyKeyReused  idempotency_key_reused
     ├── Unauthenticated     401
     ├── Denied              403
@@ -18,6 +19,7 @@ CaissonError
     │   └── RunFinished     run_finished
     ├── EventsExpired       410
     ├── TooManyRequests     429
+    │   └── QuotaExceeded   quota_exceeded
     └── ServerError         500 and above
         └── Unavailable     502, 503, 504
 """
@@ -115,6 +117,12 @@ class UserRequired(InvalidInput):
     default_code = "user_required"
 
 
+class EmptyQuery(InvalidInput):
+    """The query says nothing that could be searched for."""
+
+    default_code = "empty_query"
+
+
 class IdempotencyKeyReused(InvalidInput):
     """The Idempotency-Key was used before for another request."""
 
@@ -169,6 +177,12 @@ class TooManyRequests(ApiError):
     default_code = "too_many_requests"
 
 
+class QuotaExceeded(TooManyRequests):
+    """A user or a tenant holds as much as it may; the detail names limit and usage. Another try changes nothing."""
+
+    default_code = "quota_exceeded"
+
+
 class ServerError(ApiError):
     """The gateway failed; its log has the cause."""
 
@@ -197,7 +211,15 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 _BY_CODE: dict[str, type[ApiError]] = {
     kind.default_code: kind
-    for kind in (TenantRequired, UserRequired, IdempotencyKeyReused, TenantMismatch, RunFinished)
+    for kind in (
+        TenantRequired,
+        UserRequired,
+        EmptyQuery,
+        IdempotencyKeyReused,
+        TenantMismatch,
+        RunFinished,
+        QuotaExceeded,
+    )
 }
 _FIRST_SERVER_ERROR = 500
 

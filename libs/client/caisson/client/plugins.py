@@ -15,30 +15,39 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 GROUP = "caisson.commands"
+MEMORY_GROUP = "caisson.commands.memory"
 _PANEL = "This machine"
 
 
-def find() -> dict[str, EntryPoint]:
+def find(group: str = GROUP) -> dict[str, EntryPoint]:
     """Return the entry points by command name; of two with one name, the first by distribution stands."""
-    found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.dist.name if point.dist else ""))
+    found = sorted(entry_points(group=group), key=lambda point: (point.name, point.dist.name if point.dist else ""))
     return {point.name: point for point in reversed(found)}
 
 
 class PluggableGroup(TyperGroup):
     """A group of commands in which commands of its own come first, then those of entry points."""
 
+    plugged = GROUP
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
         own = super().list_commands(ctx)
-        return [*own, *(name for name in sorted(find()) if name not in own)]
+        return [*own, *(name for name in sorted(find(self.plugged)) if name not in own)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command; one of an entry point stays unimported until it is called."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
-        point = find().get(cmd_name)
+        point = find(self.plugged).get(cmd_name)
         return None if point is None else LazyCommand(point)
+
+
+class PluggableMemoryGroup(PluggableGroup):
+    """The commands of `caisson memory`: those that call the gateway, and those that the memory service brings."""
+
+    plugged = MEMORY_GROUP
 
 
 class LazyCommand(TyperCommand):

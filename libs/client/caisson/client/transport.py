@@ -6,6 +6,7 @@ Invariant: the API key goes to no other origin (redirects are refused), and no r
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +14,14 @@ import httpx
 
 from caisson.client.answers import classify, error_of, read_json, unreachable
 from caisson.client.calls import MAX_KEY_CHARS, READ_TIMEOUT_S, Call, Identity, refused
-from caisson.client.errors import ApiError, CaissonError, ProtocolViolation, TenantRequired, UserRequired
+from caisson.client.errors import (
+    ApiError,
+    CaissonError,
+    ProtocolViolation,
+    QuotaExceeded,
+    TenantRequired,
+    UserRequired,
+)
 from caisson.client.retrying import GiveUp, Lost, NotSent, Refused, Retries, RetryAfter, decide
 
 _CONNECT_TIMEOUT_S = 10.0
@@ -57,9 +65,16 @@ class Transport:
         response = await self.send(Call(method="PUT", path=path, body=body))
         return read_json(response) if response.content else None
 
-    async def delete(self, path: str) -> Any:
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """PATCH and return the JSON answer."""
+        return read_json(await self.send(Call(method="PATCH", path=path, body=body)))
+
+    async def delete(
+        self, path: str, params: Mapping[str, str] | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
+    ) -> Any:
         """DELETE and return the JSON answer, None where there is none."""
-        response = await self.send(Call(method="DELETE", path=path))
+        call = Call(method="DELETE", path=path, params=params, read_timeout_s=read_timeout_s)
+        response = await self.send(call)
         return read_json(response) if response.content else None
 
     async def send(self, call: Call) -> httpx.Response:
@@ -76,6 +91,8 @@ class Transport:
             except httpx.RequestError as error:
                 failure: NotSent | Lost | Refused = classify(error)
                 told: CaissonError = unreachable(error, call)
+            except QuotaExceeded:
+                raise
             except ApiError as error:
                 failure = Refused(status=error.status or 0, retry_after_s=error.retry_after_s)
                 told = error
@@ -96,7 +113,8 @@ class Transport:
     def _take_fallback(self) -> bool:
         """Fill what is missing from the fallback; the gateway has refused before doing anything."""
         before, other = self.identity, self.fallback or Identity()
-        self.identity = Identity(
+        self.identity = replace(
+            before,
             tenant=other.tenant if before.tenant is None else before.tenant,
             user=other.user if before.user is None else before.user,
         )

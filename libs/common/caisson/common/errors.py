@@ -3,7 +3,8 @@
 CaissonError
 ├── InvalidInput          invalid_input
 │   ├── InvalidId         invalid_id
-│   └── PayloadTooLarge   payload_too_large
+│   ├── PayloadTooLarge   payload_too_large
+│   └── EmptyQuery        empty_query
 ├── NotFound              not_found
 ├── Conflict              conflict
 │   ├── LeaseLost         lease_lost
@@ -13,7 +14,8 @@ CaissonError
 │   └── TenantMismatch    tenant_mismatch
 ├── Unauthenticated       unauthenticated
 ├── Exhausted             exhausted
-│   └── UidRangeExhausted uid_range_exhausted
+│   ├── UidRangeExhausted uid_range_exhausted
+│   └── QuotaExceeded     quota_exceeded
 ├── Unavailable           unavailable         (retryable)
 │   └── TimedOut          timed_out           (retryable)
 ├── Misconfigured         misconfigured
@@ -60,6 +62,12 @@ class PayloadTooLarge(InvalidInput):
     """A body or a value exceeds a stated size."""
 
     code = "payload_too_large"
+
+
+class EmptyQuery(InvalidInput):
+    """A query says nothing that could be searched for; it never means everything."""
+
+    code = "empty_query"
 
 
 class NotFound(CaissonError):
@@ -120,6 +128,12 @@ class UidRangeExhausted(Exhausted):
     """Every uid from 10000 to 60000 belongs to a tenant; a uid is never shared."""
 
     code = "uid_range_exhausted"
+
+
+class QuotaExceeded(Exhausted):
+    """A user or a tenant holds as much as it may; the detail names limit and usage."""
+
+    code = "quota_exceeded"
 
 
 class Unavailable(CaissonError):

@@ -46,7 +46,7 @@ class ServiceSettings(BaseSettings):
     )
 
 
-Settings = TypeVar("Settings", bound=ServiceSettings)
+Settings = TypeVar("Settings", bound=BaseSettings)
 
 
 def load(settings: type[Settings]) -> Settings:

@@ -38,7 +38,7 @@ def up(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show the logs of the services.")] = False,
 ) -> None:
-    """Run the whole plane on this machine: PostgreSQL, NATS, gateway, proxy and runners, until Ctrl-C."""
+    """Run the whole plane on this machine: PostgreSQL, NATS, gateway, memory, proxy and runners, until Ctrl-C."""
     console = Console(stderr=True, highlight=False)
     _log_plainly()
     try:

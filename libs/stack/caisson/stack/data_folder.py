@@ -55,6 +55,16 @@ class DataFolder:
         """Where a runner mounts its workspaces."""
         return self._below("workspaces") / name
 
+    def index(self, name: str) -> Path:
+        """Where a memory service keeps its index."""
+        return self._below("memory") / name
+
+    def secrets(self, service: str) -> Path:
+        """A folder of secret files, for commands that work beside a service: `$CAISSON_SECRETS_DIR`."""
+        folder = self._below("secrets") / service
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return folder
+
     def empty_upstreams(self) -> Path:
         """A declaration of no upstreams, for a stack that was given none."""
         file = self.path / "no-upstreams.yaml"
@@ -86,11 +96,14 @@ class DataFolder:
             self._lock = None
 
     def keyring(self) -> Keyring:
-        """Return the folder's secrets; the first call makes them."""
+        """Return the folder's secrets; the first call makes them, a later one those of services new since."""
         file = self.path / "secrets.json"
-        if not file.exists():
-            write_private(file, asdict(_new_keyring()))
-        return Keyring(**json.loads(file.read_text()))
+        kept = json.loads(file.read_text()) if file.exists() else asdict(_new_keyring())
+        known: dict[str, str] = kept["nats_passwords"]
+        kept["nats_passwords"] = {name: known.get(name) or token_hex(32) for name in SERVICES}
+        if not file.exists() or known != kept["nats_passwords"]:
+            write_private(file, kept)
+        return Keyring(**kept)
 
     def _below(self, name: str) -> Path:
         folder = self.path / name

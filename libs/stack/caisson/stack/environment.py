@@ -46,6 +46,14 @@ def proxy(servers: Servers, *, ports_file: Path, port: int, upstreams: Path) -> 
     )
 
 
+def memory(servers: Servers, *, ports_file: Path, index: Path) -> dict[str, str]:
+    """Return the environment of a memory service."""
+    return _common("memory", servers, ports_file) | {
+        "MEMORY_DATABASE_URL": servers.database_url,
+        "MEMORY_INDEX_DIR": str(index),
+    }
+
+
 def runner(servers: Servers, *, ports_file: Path, name: str, workspaces: Path, proxy_port: int) -> dict[str, str]:
     """Return the environment of a runner."""
     return _common("runner", servers, ports_file) | {

@@ -14,7 +14,7 @@ from time import monotonic
 
 from caisson.stack.children import StackError, end, evict, spawn, tail
 
-SERVICES = ("gateway", "runner", "proxy")
+SERVICES = ("gateway", "runner", "proxy", "memory")
 _HOST = "127.0.0.1"
 _ANY_PORT = -1
 _START_WITHIN_S = 30

@@ -17,7 +17,9 @@ from caisson.stack.service import ServiceProcess
 Programs = Mapping[str, Sequence[str]]
 Overrides = Mapping[str, dict[str, str]]
 
-PROGRAMS: Programs = {name: (sys.executable, "-m", f"caisson.{name}") for name in ("gateway", "proxy", "runner")}
+PROGRAMS: Programs = {
+    name: (sys.executable, "-m", f"caisson.{name}") for name in ("gateway", "memory", "proxy", "runner")
+}
 
 _DRAIN_VARIABLE = "RUNNER_DRAIN_S"
 _DRAIN_S = "20"
@@ -50,6 +52,15 @@ class Services:
             return environment.proxy(self.servers, ports_file=ports_file, port=port, upstreams=upstreams.resolve())
 
         return self._process("proxy", name, settings)
+
+    def memory(self, name: str) -> ServiceProcess:
+        """Return a memory service with its index in the data folder."""
+
+        def settings(_: Mapping[str, str]) -> dict[str, str]:
+            ports_file = self.folder.ports_file(name)
+            return environment.memory(self.servers, ports_file=ports_file, index=self.folder.index(name))
+
+        return self._process("memory", name, settings)
 
     def runner(self, name: str, *, proxy: ServiceProcess) -> ServiceProcess:
         """Return a runner whose sandboxes reach `proxy`."""

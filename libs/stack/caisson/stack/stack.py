@@ -17,13 +17,13 @@ from caisson.stack.private_files import write_private
 from caisson.stack.services import PROGRAMS, Overrides, Programs, Services
 from caisson.stack.supervisor import Supervisor, together
 
-_STOP_ORDER = (("runner",), ("gateway", "proxy"), ("nats",), ("postgres",))
+_STOP_ORDER = (("runner",), ("gateway", "proxy"), ("memory",), ("nats",), ("postgres",))
 
 
 class Stack(Supervisor):
     """A running plane: `async with Stack(folder) as stack`. Enter it on a thread that outlives it.
 
-    Its groups of processes are `postgres`, `nats`, `gateway`, `proxy` and `runner`.
+    Its groups of processes are `postgres`, `nats`, `memory`, `gateway`, `proxy` and `runner`.
     """
 
     def __init__(
@@ -147,6 +147,7 @@ class Stack(Supervisor):
         self._nats = EmbeddedNats(self.folder.nats, passwords=keyring.nats_passwords)
         await together((self.keep("postgres", "postgres", postgres), self.keep("nats", "nats", self._nats)))
         servers = Servers(database_url=postgres.url, nats_url=self._nats.url, keyring=keyring)
+        write_private(self.folder.secrets("memory") / "memory_database_url", postgres.url)
         self._services = Services(
             folder=self.folder, servers=servers, programs=self._programs, overrides=self._overrides
         )
@@ -154,7 +155,8 @@ class Stack(Supervisor):
     async def _start_services(self) -> None:
         gateway = self._services.gateway("gateway", port=self._port)
         proxy = self._services.proxy("proxy", upstreams=self._upstreams or self.folder.empty_upstreams())
-        await together((self.keep("gateway", "gateway", gateway), self.keep("proxy", "proxy", proxy)))
+        parts = {"gateway": gateway, "proxy": proxy, "memory": self._services.memory("memory")}
+        await together(self.keep(name, name, part) for name, part in parts.items())
         names = [f"runner-{number}" for number in range(1, self._runners + 1)]
         await together(self.keep("runner", name, self._services.runner(name, proxy=proxy)) for name in names)
 

@@ -24,12 +24,25 @@ from caisson.gateway.adapters.postgres.runs import PostgresRuns
 from caisson.gateway.adapters.postgres.security import PostgresSecurityLog
 from caisson.gateway.adapters.postgres.sessions import PostgresSessions
 from caisson.gateway.adapters.postgres.tenancy import PostgresKeys, PostgresTenants
-from caisson.gateway.api import events, execs, keys, problems, runs, security, sessions, tenants
+from caisson.gateway.api import (
+    events,
+    execs,
+    keys,
+    memories,
+    memory_users,
+    problems,
+    recalls,
+    runs,
+    security,
+    sessions,
+    tenants,
+)
 from caisson.gateway.api.bodies import Edge
 from caisson.gateway.api.callers import Callers
 from caisson.gateway.api.cancels import Cancels
 from caisson.gateway.api.documents import documented_api
 from caisson.gateway.api.idempotent import Idempotency
+from caisson.gateway.api.memory_calls import MemoryCalls
 from caisson.gateway.api.submissions import Submissions
 from caisson.gateway.api.waiting import Waiting
 from caisson.gateway.handlers import LedgerHandlers
@@ -130,6 +143,8 @@ class Gateway:
         waiting = Waiting(run_store, self._notifications, stopping)
         cancels = Cancels(run_store, self._leases, self._contexts, self._bus)
 
+        memory = MemoryCalls(callers, self._bus)
+
         application = _bare_application(self._health)
         for router in (
             runs.routes(callers, run_store, submissions, waiting, cancels, idempotency),
@@ -139,6 +154,9 @@ class Gateway:
             tenants.routes(callers, tenant_store, self._leases, self._contexts, sealer),
             keys.routes(callers, key_store, idempotency),
             security.routes(callers, self._security_log),
+            memories.routes(memory, idempotency),
+            recalls.routes(memory, idempotency),
+            memory_users.routes(memory),
         ):
             application.include_router(router)
         return application

@@ -41,19 +41,19 @@ async def list_sessions(desk: Desk, *, limit: int) -> int:
 
 async def show_session(desk: Desk, session_id: str) -> int:
     """Show a session."""
-    _show(desk, await desk.client.get_session(session_id))
+    show_answer(desk, await desk.client.get_session(session_id))
     return 0
 
 
 async def show_tenant(desk: Desk, tenant_id: str) -> int:
     """Show a tenant's settings."""
-    _show(desk, await desk.client.get_tenant(tenant_id))
+    show_answer(desk, await desk.client.get_tenant(tenant_id))
     return 0
 
 
 async def set_tenant(desk: Desk, tenant_id: str, settings: TenantSettings) -> int:
     """Change a tenant's settings."""
-    _show(desk, await desk.client.put_tenant(tenant_id, settings))
+    show_answer(desk, await desk.client.put_tenant(tenant_id, settings))
     return 0
 
 
@@ -125,7 +125,8 @@ async def security_events(desk: Desk, *, since: datetime | None, limit: int) -> 
     return 0
 
 
-def _show(desk: Desk, answer: Answer) -> None:
+def show_answer(desk: Desk, answer: Answer) -> None:
+    """Write an answer field by field, or as one document."""
     if desk.as_json:
         desk.document(answer)
         return

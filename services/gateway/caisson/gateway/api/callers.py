@@ -56,11 +56,11 @@ class Callers:
         if scheme.lower() != "bearer" or split is None:
             raise refusal
         key_id, secret = split
-        tenant = _header(request, b"caisson-tenant", "Caisson-Tenant")
+        tenant = header(request, b"caisson-tenant", "Caisson-Tenant")
         found = await self._keys.recognise(key_id, tenant=tenant)
         if found is None or not proves(secret, found.key):
             raise refusal
-        principal = act_for(found.key, tenant=tenant, user=_header(request, b"caisson-user", "Caisson-User"))
+        principal = act_for(found.key, tenant=tenant, user=header(request, b"caisson-user", "Caisson-User"))
         bind(Ids(tenant=principal.tenant, user=principal.user))
         return Caller(principal=principal, known_tenant=found.tenant)
 
@@ -70,7 +70,8 @@ class Callers:
         return caller.known_tenant or await self._tenants.ensure(tenant)
 
 
-def _header(request: Request, name: bytes, shown: str) -> str | None:
+def header(request: Request, name: bytes, shown: str) -> str | None:
+    """Return the value of a header that may be given once, in any script; raises InvalidInput naming it."""
     values = [value for found, value in request.scope["headers"] if found == name]
     if len(values) > 1:
         raise InvalidInput("given more than once", field=shown)

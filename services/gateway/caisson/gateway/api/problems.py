@@ -22,6 +22,7 @@ _STATUS: dict[str, HTTPStatus] = {
     "denied": HTTPStatus.FORBIDDEN,
     "unauthenticated": HTTPStatus.UNAUTHORIZED,
     "exhausted": HTTPStatus.INSUFFICIENT_STORAGE,
+    "quota_exceeded": HTTPStatus.TOO_MANY_REQUESTS,
     "gone": HTTPStatus.GONE,
     "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
 }

@@ -57,9 +57,12 @@ def paginate(found: list[ItemT], ids: list[str], request: PageRequest) -> Page[I
     """Make a page of what was found with `limit + 1`; `ids` are the items' ids, in the same order."""
     if len(found) <= request.limit:
         return Page(items=found, next_cursor=None)
-    last = ids[request.limit - 1]
-    cursor = base64.urlsafe_b64encode(last.encode()).decode().rstrip("=")
-    return Page(items=found[: request.limit], next_cursor=cursor)
+    return Page(items=found[: request.limit], next_cursor=cursor_after(ids[request.limit - 1]))
+
+
+def cursor_after(last: str) -> str:
+    """Return the cursor of what follows an id."""
+    return base64.urlsafe_b64encode(last.encode()).decode().rstrip("=")
 
 
 def _decode(cursor: str) -> str:

@@ -1,0 +1,1 @@
+"""What agents remember: hard filters first, similarity second."""

@@ -1,0 +1,1 @@
+"""What is on the other side: PostgreSQL, the index engines, the embedders."""

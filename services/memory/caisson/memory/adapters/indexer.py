@@ -1,0 +1,179 @@
+"""Brings the index up with the store. Invariant: work is settled only after the index has its points.
+
+Writing the same points twice changes nothing, so a crash at any line costs one repetition.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import structlog
+
+from caisson.common.errors import InvalidInput, Unavailable
+from caisson.common.ids import TenantId
+from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
+from caisson.memory.domain.indexing import Index, Point, Vector
+from caisson.memory.domain.relaying import Done, Due, IndexOutbox
+
+_CHUNKS_PER_WRITE = 256
+_MAX_CATCH_UP_BYTES = 64 * 1024
+_CERTAIN_WITHIN_S = 5.0
+_CERTAIN_PAUSE_S = 0.05
+
+log = structlog.get_logger(__name__)
+
+
+class Indexer:
+    """The domain's `Indexing`, and what the relay loop turns."""
+
+    def __init__(self, outbox: IndexOutbox, embedder: RecentEmbeddings, index: Index) -> None:
+        self._outbox = outbox
+        self._embedder = embedder
+        self._index = index
+
+    async def relay(self, limit: int) -> int:
+        """Do the oldest due work and return how much was taken; raise Unavailable when the index or embedder is."""
+        dues = await self._outbox.lease(limit)
+        await self._work(dues)
+        return len(dues)
+
+    async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
+        """Index these memories now if that is quick and the index is up; otherwise the relay does it later."""
+        dues = await self._outbox.lease_these(tenant, memory_ids, max_bytes=_MAX_CATCH_UP_BYTES)
+        try:
+            await self._work(dues)
+        except Unavailable as error:
+            log.warning("indexer.left_to_relay", reason=error.detail, memories=len(dues))
+
+    async def replace(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Have the index show the newest version of these memories and nothing older.
+
+        Returns:
+            True once it does; False where the index is away and the relay will do it.
+        """
+        try:
+            async with asyncio.timeout(_CERTAIN_WITHIN_S):
+                while await self._outbox.waiting(tenant, memory_ids):
+                    await self._work(await self._outbox.lease_these(tenant, memory_ids))
+                    await asyncio.sleep(_CERTAIN_PAUSE_S)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("indexer.replacement_left_to_relay", reason=repr(error), memories=len(memory_ids))
+            return False
+        return True
+
+    async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Remove deleted memories from index and caches.
+
+        Returns:
+            True once no relay can bring a point back; False where the index is away and the relay will remove them.
+        """
+        self._embedder.forget()
+        if not memory_ids:
+            return True
+        try:
+            async with asyncio.timeout(_CERTAIN_WITHIN_S):
+                while True:
+                    await self._index.delete_memories(tenant, memory_ids)
+                    if await self._outbox.settle_deleted(tenant, memory_ids) == 0:
+                        return True
+                    await asyncio.sleep(_CERTAIN_PAUSE_S)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("indexer.removal_left_to_relay", reason=repr(error), memories=len(memory_ids))
+            return False
+
+    async def _work(self, dues: Sequence[Due]) -> None:
+        batches = await self._batches(dues)
+        for number, batch in enumerate(batches):
+            try:
+                await self._write(batch)
+            except Unavailable as error:
+                undone = [due for rest in batches[number:] for due, _ in rest]
+                await self._outbox.postpone(undone, error=error.detail)
+                raise
+            except Exception as error:
+                await self._isolate(batch, error)
+
+    async def _isolate(self, batch: Sequence["_Chunked"], error: Exception) -> None:
+        """One memory that cannot be indexed must not hold up the others."""
+        if len(batch) > 1:
+            for item in batch:
+                try:
+                    await self._write([item])
+                except Unavailable as away:
+                    await self._outbox.postpone([item[0]], error=away.detail)
+                except Exception as cause:
+                    await self._isolate([item], cause)
+            return
+        due, texts = batch[0]
+        if isinstance(error, InvalidInput) and (kept := await self._embeddable(texts)) != texts:
+            await self._write([(due, kept)])
+            return
+        log.error("indexer.memory_failed", memory=due.memory_id, attempts=due.attempts, exc_info=error)
+        await self._outbox.postpone([due], error=type(error).__name__)
+
+    async def _embeddable(self, texts: Sequence[str]) -> list[str]:
+        """Leave out what has no vector, such as a chunk of symbols alone."""
+        kept = []
+        for text in texts:
+            try:
+                await self._embedder.embed([text])
+            except InvalidInput:
+                continue
+            kept.append(text)
+        return kept
+
+    async def _batches(self, dues: Sequence[Due]) -> list[list["_Chunked"]]:
+        chunked = await asyncio.to_thread(lambda: [(due, self._chunks(due)) for due in dues])
+        return list(_by_size(chunked))
+
+    def _chunks(self, due: Due) -> list[str]:
+        return [] if due.memory is None else self._embedder.chunks(due.memory.text)
+
+    async def _write(self, batch: Sequence["_Chunked"]) -> None:
+        vectors = iter(await self._embedder.embed([text for _, texts in batch for text in texts]))
+        points = [point for due, texts in batch for point in _points(due, texts, vectors)]
+        stale: dict[TenantId, list[str]] = defaultdict(list)
+        for due, texts in batch:
+            if due.memory is None or due.memory.chunks > len(texts):
+                stale[due.tenant].append(due.memory_id)
+        for tenant, memory_ids in stale.items():
+            await self._index.delete_memories(tenant, memory_ids)
+        if points:
+            await self._index.upsert(points)
+        done = [Done(due=due, chunks=len(texts)) for due, texts in batch]
+        await self._outbox.settle(done, embedder=self._embedder.identity.digest)
+
+
+_Chunked = tuple[Due, list[str]]
+
+
+def _points(due: Due, texts: Sequence[str], vectors: Iterator[Vector]) -> Iterator[Point]:
+    memory = due.memory
+    for chunk, text in enumerate(texts):
+        if memory is not None:
+            yield Point(
+                memory_id=due.memory_id,
+                chunk=chunk,
+                version=memory.version,
+                tenant=due.tenant,
+                scopes=memory.scopes,
+                layer=memory.layer,
+                valid_from=memory.valid_from,
+                valid_to=memory.valid_to,
+                expires_at=memory.expires_at,
+                text=text,
+                dense=next(vectors),
+            )
+
+
+def _by_size(chunked: Sequence[_Chunked]) -> Iterator[list[_Chunked]]:
+    batch: list[_Chunked] = []
+    size = 0
+    for item in chunked:
+        if batch and size + len(item[1]) > _CHUNKS_PER_WRITE:
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += len(item[1])
+    if batch:
+        yield batch

@@ -1,0 +1,92 @@
+"""Correcting what is stored. What was made from a corrected memory is made again in the same transaction."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from caisson.common.errors import Conflict, InvalidInput
+from caisson.common.postgres import Connection, fetch_all
+from caisson.memory.adapters.postgres.accounts import Accounts
+from caisson.memory.adapters.postgres.forgetting import check_owner
+from caisson.memory.adapters.postgres.rows import Row, gate, memory_of
+from caisson.memory.adapters.postgres.summaries import Summaries
+from caisson.memory.domain.forgetting import summaries_above
+from caisson.memory.domain.memories import Memory
+from caisson.memory.domain.principals import HardFilter
+from caisson.memory.domain.writing import Correction
+
+
+class PostgresCorrecting:
+    """The domain's `Correcting`."""
+
+    def __init__(self, queries: Any, accounts: Accounts, *, clock: Callable[[], datetime]) -> None:
+        self._sql = queries
+        self._accounts = accounts
+        self._clock = clock
+
+    async def correct(self, id_: str, correction: Correction, filter_: HardFilter) -> Memory:
+        """Change a memory that the principal may change; raise NotFound, Denied or Conflict."""
+        principal = filter_.principal
+        async with self._accounts.writing(principal.tenant, principal.user) as (connection, before):
+            row = await self._sql.read_memory(
+                connection, **gate(filter_), own=principal.own_scope, id=id_, as_of=None
+            )
+            check_owner(row, principal)
+            await self._check(connection, row, correction)
+            changed = memory_of(await self._write(connection, row, correction))
+            if changed.text != row["text"] or changed.expires_at != row["expires_at"]:
+                await self._follow_above(connection, changed, rebuild=changed.text != row["text"])
+            await self._accounts.close(connection, principal.tenant, principal.user, before)
+        return changed
+
+    async def _check(self, connection: Connection, row: Row, correction: Correction) -> None:
+        if correction.expected_version not in {None, row["version"]}:
+            raise Conflict(f"the memory is at version {row['version']}, not {correction.expected_version}")
+        if row["status"] == "superseded":
+            raise Conflict(f"the memory is superseded by {row['superseded_by']}; its history is not changed")
+        if correction.valid_to is not None and correction.valid_to <= row["valid_from"]:
+            raise InvalidInput("valid_to must come after valid_from", field="valid_to")
+        wording = correction.wording
+        if wording is None:
+            return
+        place = {"tenant": row["tenant_id"], "content_hash": wording.content_hash}
+        if await self._sql.is_forgotten(connection, **place, owner=row["owner_scope"]):
+            raise InvalidInput("a memory of this text was forgotten", field="text")
+        if twin := await self._sql.twin_of(connection, **place, memory=row["memory_id"]):
+            raise Conflict(f"this text is remembered already, as {twin}")
+
+    async def _write(self, connection: Connection, row: Row, correction: Correction) -> Row:
+        wording = correction.wording
+        changed: Row = await self._sql.correct_memory(
+            connection,
+            tenant=row["tenant_id"],
+            memory=row["memory_id"],
+            text=wording.text if wording else None,
+            content_hash=wording.content_hash if wording else None,
+            terms=wording.terms if wording else None,
+            trust=wording.trust if wording else None,
+            importance=correction.importance,
+            confidence=correction.confidence,
+            valid_to=correction.valid_to,
+            expires_at=correction.expires_at,
+            tags=None if correction.tags is None else list(correction.tags),
+            metadata=correction.metadata,
+            wake=correction.wake,
+            change="woken" if correction.wake and row["status"] == "cold" else "corrected",
+            now=self._clock(),
+        )
+        return changed
+
+    async def _follow_above(self, connection: Connection, changed: Memory, *, rebuild: bool) -> None:
+        """What was made from a memory says what it says now, and lasts no longer than it."""
+        tenant = changed.tenant
+        rows = await fetch_all(self._sql.graph_around(connection, tenant=tenant, ids=[changed.memory_id], owners=[]))
+        above = summaries_above(
+            changed.memory_id,
+            edges=[(row["memory_id"], row["source_id"]) for row in rows],
+            summaries={row["memory_id"] for row in rows if row["is_summary"]},
+        )
+        if rebuild:
+            await Summaries(self._sql, connection, tenant, now=self._clock()).rebuild(above, wipe=False)
+        if changed.expires_at is not None:
+            await self._sql.shorten_lives(connection, tenant=tenant, ids=list(above), expires_at=changed.expires_at)

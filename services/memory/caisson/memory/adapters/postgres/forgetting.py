@@ -1,0 +1,143 @@
+"""Deleting. Invariant: when the transaction commits, no table holds a text that was forgotten or made from it."""
+
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import Any
+
+from caisson.common.errors import Denied, NotFound
+from caisson.common.ids import TenantId, UserId
+from caisson.common.postgres import Connection, Pool, fetch_all
+from caisson.memory.adapters.postgres.accounts import Accounts
+from caisson.memory.adapters.postgres.events import Fact, record
+from caisson.memory.adapters.postgres.reading import NO_SUCH_MEMORY
+from caisson.memory.adapters.postgres.rows import Row, gate
+from caisson.memory.adapters.postgres.summaries import Summaries
+from caisson.memory.domain.forgetting import Plan, plan
+from caisson.memory.domain.principals import HardFilter, Principal
+from caisson.memory.domain.writing import Forgotten
+
+_SESSION_PAGE = 1_000
+_FACT_IDS = 500
+
+
+class PostgresForgetting:
+    """The domain's `Forgetting`."""
+
+    def __init__(self, pool: Pool, queries: Any, accounts: Accounts, *, clock: Callable[[], datetime]) -> None:
+        self._pool = pool
+        self._sql = queries
+        self._accounts = accounts
+        self._clock = clock
+
+    async def forget(self, id_: str, filter_: HardFilter) -> Forgotten:
+        """Delete a memory and everything made from it; raise NotFound or Denied."""
+        principal = filter_.principal
+        async with self._accounts.writing(principal.tenant, principal.user) as (connection, _):
+            row = await self._sql.read_memory(
+                connection, **gate(filter_), own=principal.own_scope, id=id_, as_of=None
+            )
+            check_owner(row, principal)
+            owner = row["owner_scope"]
+            return await self._forget(connection, principal.tenant, principal.user, [row["memory_id"]], owner)
+
+    async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
+        """Delete up to `limit` memories of an owner, with everything made from them."""
+        tenant, user = principal.tenant, principal.user
+        async with self._accounts.writing(tenant, user) as (connection, _):
+            rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=limit))
+            return await self._forget(connection, tenant, user, [row["memory_id"] for row in rows], owner_scope)
+
+    async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
+        """Whether anything of an owner is left."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=1))
+        return bool(rows)
+
+    async def forget_user(self, tenant: TenantId, user: UserId) -> None:
+        """Drop what else names a user whose memories are gone."""
+        async with self._accounts.writing(tenant, user) as (connection, _):
+            await self._sql.forget_user(connection, tenant=tenant, user=user)
+
+    async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
+        """Delete the memories of the session layer of a session that ended. They may be said again: no tombstones."""
+        async with self._accounts.writing(tenant, UserId("")) as (connection, _):
+            rows = await fetch_all(
+                self._sql.session_page(connection, tenant=tenant, session=session_id, limit=_SESSION_PAGE)
+            )
+            asked = [row["memory_id"] for row in rows]
+            return await self._forget(connection, tenant, UserId(""), asked, "", bury=False)
+
+    async def _forget(
+        self,
+        connection: Connection,
+        tenant: TenantId,
+        user: UserId,
+        asked: list[str],
+        owner: str,
+        *,
+        bury: bool = True,
+    ) -> Forgotten:
+        if not asked:
+            return Forgotten(deleted=(), rebuilt=(), chunks=0, epochs=0, tombstones=0)
+        decided = await self._plan(connection, tenant, asked, owner)
+        touched = [*decided.delete, *decided.rebuild]
+        scopes = await fetch_all(self._sql.scopes_of(connection, tenant=tenant, ids=touched))
+        tombstones = int(await self._sql.bury(connection, tenant=tenant, ids=touched, now=self._now)) if bury else 0
+        deleted = await self._delete(connection, tenant, decided.delete)
+        summaries = Summaries(self._sql, connection, tenant, now=self._clock())
+        repeated = await summaries.rebuild(decided.rebuild, wipe=True)
+        deleted += await self._delete(connection, tenant, repeated)
+        await self._sql.wake_memories(connection, tenant=tenant, ids=sorted(decided.wake), now=self._clock())
+        ids = tuple(row["memory_id"] for row in deleted)
+        rebuilt = tuple(summary for summary in decided.rebuild if summary not in repeated)
+        await self._tell(connection, tenant, user, deleted)
+        return Forgotten(
+            deleted=ids,
+            rebuilt=rebuilt,
+            chunks=sum(row["chunks"] for row in deleted),
+            epochs=len(scopes),
+            tombstones=tombstones,
+        )
+
+    async def _plan(self, connection: Connection, tenant: TenantId, asked: list[str], owner: str) -> Plan:
+        rows = await fetch_all(self._sql.graph_around(connection, tenant=tenant, ids=asked, owners=[owner]))
+        return plan(
+            asked,
+            edges=[(row["memory_id"], row["source_id"]) for row in rows],
+            summaries={row["memory_id"] for row in rows if row["is_summary"]},
+            material={row["source_id"] for row in rows if row["is_material"]},
+        )
+
+    async def _delete(self, connection: Connection, tenant: TenantId, memory_ids: Collection[str]) -> list[Row]:
+        ids = sorted(memory_ids)
+        if not ids:
+            return []
+        await self._sql.drop_candidates(connection, tenant=tenant, ids=ids)
+        rows = await fetch_all(self._sql.delete_memories(connection, tenant=tenant, ids=ids))
+        await self._sql.forget_successors(connection, tenant=tenant, ids=ids)
+        await self._sql.forget_retrieved(connection, tenant=tenant, ids=ids)
+        return rows
+
+    async def _tell(self, connection: Connection, tenant: TenantId, user: UserId, deleted: list[Row]) -> None:
+        ids = [row["memory_id"] for row in deleted]
+        pages = [ids[at : at + _FACT_IDS] for at in range(0, len(ids), _FACT_IDS)]
+        whose = user or UserId(deleted[0]["user_id"])
+        await record(
+            self._sql,
+            connection,
+            tenant,
+            whose,
+            [Fact(type="memory.forgotten", data={"ids": page}) for page in pages],
+        )
+
+    @property
+    def _now(self) -> datetime:
+        return self._clock()
+
+
+def check_owner(row: Row | None, principal: Principal) -> None:
+    """Raise NotFound where nothing is to be seen, and Denied where a shared memory is another owner's."""
+    if row is None:
+        raise NotFound(NO_SUCH_MEMORY)
+    if row["owner_scope"] not in principal.allowed:
+        raise Denied("the memory is shared with the caller and belongs to another; only its owner may change it")

@@ -1,0 +1,117 @@
+"""The index outbox: leased in SQL, replayed after a crash, in any number of replicas."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from caisson.common.ids import TenantId
+from caisson.common.postgres import Pool, fetch_all
+from caisson.memory.adapters.postgres.accounts import Accounts
+from caisson.memory.adapters.postgres.rows import Row
+from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.phrasing import phrase
+from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS, Backlog, Done, Due, Indexable, delay_s
+
+
+class PostgresIndexOutbox:
+    """The domain's `IndexOutbox`."""
+
+    def __init__(self, pool: Pool, queries: Any, accounts: Accounts, *, lease_s: float = 30) -> None:
+        self._pool = pool
+        self._sql = queries
+        self._accounts = accounts
+        self._lease_s = float(lease_s)
+
+    async def lease(self, limit: int) -> list[Due]:
+        """Take the oldest due work that nobody holds."""
+        return await self._lease(tenant=None, ids=None, limit=limit, max_bytes=None)
+
+    async def lease_these(
+        self, tenant: TenantId, memory_ids: Sequence[str], *, max_bytes: int | None = None
+    ) -> list[Due]:
+        """Take the work about these memories that nobody holds, but for texts over `max_bytes`."""
+        ids = list(memory_ids)
+        return await self._lease(tenant=tenant, ids=ids, limit=len(ids), max_bytes=max_bytes)
+
+    async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the memories that wait."""
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(self._sql.waiting_among(connection, tenant=tenant, ids=list(memory_ids)))
+        return {row["memory_id"] for row in rows}
+
+    async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
+        """Take work off; what changed meanwhile stays and is due at once."""
+        for tenant in dict.fromkeys(item.due.tenant for item in done):
+            own = [item for item in done if item.due.tenant == tenant]
+            async with self._accounts.locked(tenant) as connection:
+                await self._sql.settle_index_work(
+                    connection,
+                    tenant=tenant,
+                    ids=[item.due.memory_id for item in own],
+                    generations=[item.due.generation for item in own],
+                    versions=[item.due.memory.version if item.due.memory else None for item in own],
+                    chunks=[item.chunks for item in own],
+                    embedder=embedder,
+                )
+
+    async def postpone(self, dues: Sequence[Due], *, error: str) -> None:
+        """Give work back for later."""
+        for tenant in dict.fromkeys(due.tenant for due in dues):
+            own = [due for due in dues if due.tenant == tenant]
+            async with self._accounts.locked(tenant) as connection:
+                await self._sql.postpone_index_work(
+                    connection,
+                    tenant=tenant,
+                    ids=[due.memory_id for due in own],
+                    delays_s=[delay_s(due.attempts) for due in own],
+                    error=error,
+                )
+
+    async def settle_deleted(self, tenant: TenantId, memory_ids: Sequence[str]) -> int:
+        """Take work about deleted memories off; return how much of it a relay still holds."""
+        async with self._accounts.locked(tenant) as connection:
+            return int(await self._sql.settle_deleted(connection, tenant=tenant, ids=list(memory_ids)))
+
+    async def release_all(self) -> None:
+        """Give back what a process that is gone had taken. Only where there is one replica."""
+        async with self._pool.acquire() as connection:
+            await self._sql.release_index_work(connection)
+
+    async def backlog(self) -> Backlog:
+        """Return how much waits, and how long the oldest has."""
+        async with self._pool.acquire() as connection:
+            row = await self._sql.index_outbox_age(connection, hopeless=HOPELESS_ATTEMPTS)
+        return Backlog(waiting=row["waiting"], failing=row["failing"], oldest_s=row["oldest_s"])
+
+    async def _lease(
+        self, *, tenant: TenantId | None, ids: list[str] | None, limit: int, max_bytes: int | None
+    ) -> list[Due]:
+        async with self._pool.acquire() as connection:
+            rows = await fetch_all(
+                self._sql.lease_index_work(
+                    connection, tenant=tenant, ids=ids, limit=limit, max_bytes=max_bytes, lease_s=self._lease_s
+                )
+            )
+        return [_due(row) for row in rows]
+
+
+def _due(row: Row) -> Due:
+    return Due(
+        tenant=TenantId(row["tenant_id"]),
+        memory_id=row["memory_id"],
+        generation=row["generation"],
+        attempts=row["attempts"],
+        memory=None if row["version"] is None else _indexable(row),
+    )
+
+
+def _indexable(row: Row) -> Indexable:
+    return Indexable(
+        version=row["version"],
+        text=phrase(row["text"], row["subject"], row["attribute"]),
+        scopes=frozenset(row["scopes"]),
+        layer=Layer(row["layer"]),
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+        expires_at=row["expires_at"],
+        chunks=row["chunks"],
+    )

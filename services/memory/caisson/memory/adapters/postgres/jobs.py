@@ -1,0 +1,80 @@
+"""Long work in slices. Invariant: what a slice did is saved only by the holder of the job's newest grant."""
+
+from typing import Any
+
+from caisson.common.errors import Conflict, NotFound
+from caisson.common.ids import new_id
+from caisson.common.postgres import Pool
+from caisson.memory.domain.jobs import Job, JobKind
+from caisson.memory.domain.principals import Principal
+
+
+class PostgresJobs:
+    """The domain's `Jobs`."""
+
+    def __init__(self, pool: Pool, queries: Any, *, lease_s: float = 60) -> None:
+        self._pool = pool
+        self._sql = queries
+        self._lease_s = float(lease_s)
+
+    async def record(self, kind: JobKind, principal: Principal, receipt: dict[str, Any]) -> str:
+        """Keep the receipt of work that was done at once."""
+        job_id = new_id("job")
+        await self._create(job_id, kind, principal, state={}, receipt=receipt, done=True)
+        return job_id
+
+    async def open(self, kind: JobKind, principal: Principal, state: dict[str, Any]) -> Job:
+        """Begin a job and hold it."""
+        job_id = new_id("job")
+        await self._create(job_id, kind, principal, state=state, receipt={}, done=False)
+        return await self.resume(kind, principal, job_id)
+
+    async def resume(self, kind: JobKind, principal: Principal, job_id: str) -> Job:
+        """Hold a job of the principal's own to go on with it; a finished one comes back as it ended.
+
+        Raises:
+            NotFound: when the principal has no such job.
+            Conflict: when another call is working on it.
+        """
+        own = {"job": job_id, "tenant": principal.tenant, "user": principal.user, "kind": kind}
+        async with self._pool.acquire() as connection:
+            row = await self._sql.lease_job(connection, **own, lease_s=self._lease_s)
+            if row is not None:
+                return Job(job_id=job_id, fence=row["fence"], state=row["state"], receipt=row["receipt"], done=False)
+            known = await self._sql.read_job(connection, **own)
+        if known is None:
+            raise NotFound("no such job")
+        if not known["done"]:
+            raise Conflict("another call is working on this job")
+        return Job(job_id=job_id, fence=0, state=known["state"], receipt=known["receipt"], done=True)
+
+    async def save(self, job: Job) -> None:
+        """Keep what a slice did and let go of the job; raise Conflict where it was granted to another meanwhile."""
+        async with self._pool.acquire() as connection:
+            saved = await self._sql.save_job(
+                connection, job=job.job_id, fence=job.fence, state=job.state, receipt=job.receipt, done=job.done
+            )
+        if saved is None:
+            raise Conflict("the job was granted to another call meanwhile")
+
+    async def _create(
+        self,
+        job_id: str,
+        kind: JobKind,
+        principal: Principal,
+        *,
+        state: dict[str, Any],
+        receipt: dict[str, Any],
+        done: bool,
+    ) -> None:
+        async with self._pool.acquire() as connection:
+            await self._sql.create_job(
+                connection,
+                job=job_id,
+                tenant=principal.tenant,
+                user=principal.user,
+                kind=kind,
+                state=state,
+                receipt=receipt,
+                done=done,
+            )

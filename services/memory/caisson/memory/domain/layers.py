@@ -1,0 +1,20 @@
+"""The layers of memory that are stored. The working layer lives in one model call and is never stored."""
+
+from enum import StrEnum
+
+
+class Layer(StrEnum):
+    """How long a memory lives and what admits it."""
+
+    SESSION = "session"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+
+class Status(StrEnum):
+    """Active is searched; cold is listed and woken; superseded is history."""
+
+    ACTIVE = "active"
+    COLD = "cold"
+    SUPERSEDED = "superseded"

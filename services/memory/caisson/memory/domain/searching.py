@@ -1,0 +1,98 @@
+"""Finding candidates with whatever is up: the index with both legs, with one of them, or full text in the store.
+
+Invariant: what is away is told with its reason; an answer without it never looks whole.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from caisson.common.errors import Unavailable
+from caisson.memory.domain.indexing import Candidates, Embedder, Index, IndexQuery, Vector
+from caisson.memory.domain.principals import HardFilter
+
+INDEX_BACKEND = "vector"
+FULLTEXT_BACKEND = "sql_bm25"
+_QUERY_CHUNKS = 8
+
+log = structlog.get_logger(__name__)
+
+
+class FullText(Protocol):
+    """Lexical search without the index."""
+
+    async def search(self, text: str, filter_: HardFilter, *, limit: int) -> Candidates:
+        """Return memories that hold terms of the text, under the hard filter; no candidate has a cosine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """What was found, where, and what was away."""
+
+    candidates: Candidates
+    backend: str
+    degraded: tuple[str, ...]
+
+
+class Searcher:
+    """Embeds and searches; every search tries the whole way again, so that it recovers by itself."""
+
+    def __init__(self, embedder: Embedder, index: Index, fulltext: FullText) -> None:
+        self._embedder = embedder
+        self._index = index
+        self._fulltext = fulltext
+        self._away: set[str] = set()
+
+    async def search(self, query: str, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
+        """Search under the hard filter.
+
+        Raises:
+            Unavailable: a part is away and the caller would rather have no answer than a lesser one.
+        """
+        degraded: list[str] = []
+        dense: Vector | None = None
+        try:
+            dense = await self._embed(query)
+            self._is_back("embedder")
+        except Unavailable as error:
+            degraded.append(self._is_away("embedder", error, may_degrade=may_degrade))
+        try:
+            candidates = await self._index.search(IndexQuery(dense=dense, text=query, limit=limit), filter_)
+            backend = INDEX_BACKEND
+            self._is_back("vector")
+        except Unavailable as error:
+            degraded.append(self._is_away("vector", error, may_degrade=may_degrade))
+            candidates = await self._fulltext.search(query, filter_, limit=limit)
+            backend = FULLTEXT_BACKEND
+        return Searched(candidates=candidates, backend=backend, degraded=tuple(degraded))
+
+    def count_tokens(self, text: str) -> int:
+        """Count tokens as the embedder does."""
+        return self._embedder.count_tokens(text)
+
+    async def _embed(self, query: str) -> Vector:
+        """Return the query's vector; of a query longer than a window, the mean of its chunks'."""
+        is_short = query.isascii() and len(query) < self._embedder.window_tokens // 2
+        chunks = [query] if is_short else self._embedder.chunks(query)[:_QUERY_CHUNKS]
+        vectors = await self._embedder.embed(chunks)
+        if len(vectors) == 1:
+            return vectors[0]
+        mean = [sum(values) / len(vectors) for values in zip(*vectors, strict=True)]
+        length = sum(value * value for value in mean) ** 0.5 or 1.0
+        return [value / length for value in mean]
+
+    def _is_away(self, part: str, error: Unavailable, *, may_degrade: bool) -> str:
+        """Return what to tell; the log hears of it once."""
+        reason = f"{part}: {error.detail}"
+        if part not in self._away:
+            self._away.add(part)
+            log.warning("recall.degraded", part=part, reason=error.detail)
+        if not may_degrade:
+            raise Unavailable(f"recall would be degraded ({reason}), and on_degraded is fail") from error
+        return reason
+
+    def _is_back(self, part: str) -> None:
+        if part in self._away:
+            self._away.discard(part)
+            log.info("recall.recovered", part=part)

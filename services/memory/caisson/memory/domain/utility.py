@@ -1,0 +1,45 @@
+"""How useful memories have proved, and what that may change about their order.
+
+Invariant: utility reorders what was found and passed; it adds nothing, and no utility outranks an exact match.
+"""
+
+from caisson.memory.domain.recalls import Found
+
+LEARNING_RATE = 0.1
+DENSE_WEIGHT = 3.0
+SPARSE_WEIGHT = 1.0
+SWAY = 0.15
+"""The most that utility changes a similarity by, as a share of it."""
+
+_LIMIT = 1.0
+_EXACT = 0.995
+
+
+def similarity(*, cosine: float | None, lexical: float | None) -> float:
+    """Blend the legs' scores, weighted as the legs are; without a cosine, the lexical score stands alone."""
+    if cosine is None:
+        return lexical or 0.0
+    whole = DENSE_WEIGHT * max(cosine, 0.0) + SPARSE_WEIGHT * (lexical or 0.0)
+    return min(whole / (DENSE_WEIGHT + SPARSE_WEIGHT), 1.0)
+
+
+def score(found: Found) -> float:
+    """Return similarity, swayed by utility, in [0, 1]; an exact match stays ahead of all that is none."""
+    if found.similarity >= _EXACT:
+        return 1.0
+    return min(found.similarity * (1 + SWAY * found.memory.q), _EXACT)
+
+
+def rank(found: list[Found]) -> list[tuple[float, Found]]:
+    """Order by score, best first; ties by similarity, then by the newer memory."""
+    scored = [(score(item), item) for item in found]
+    return sorted(scored, key=lambda pair: (-pair[0], -pair[1].similarity, -pair[1].memory.created_at.timestamp()))
+
+
+def learn(q: float, *, reward: float, shared_by: int) -> float:
+    """Return Q after one reward: Q ← clip(Q + α (r - Q)), with α split over the memories that shared the credit.
+
+    The step is split and not the reward, so that a memory that always helps tends to 1 in any company.
+    """
+    step = LEARNING_RATE / shared_by
+    return min(max(q + step * (reward - q), -_LIMIT), _LIMIT)

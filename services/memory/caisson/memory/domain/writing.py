@@ -1,0 +1,125 @@
+"""What is written of memories. One transaction per call; writers of one tenant come one after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from caisson.common.ids import TenantId, UserId
+from caisson.memory.domain.consolidation import Group
+from caisson.memory.domain.drafting import Draft, Wording
+from caisson.memory.domain.memories import Memory
+from caisson.memory.domain.principals import HardFilter, Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """A new memory; `similar_to` says something near it."""
+
+    memory_id: str
+    similar_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """The same is remembered already."""
+
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Superseded:
+    """A newer fact took the place of older ones; where it kept an external id, of its own older text."""
+
+    memory_id: str
+    replaced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The store keeps it out; a memory of this text was forgotten."""
+
+    reason: str
+
+
+Written = Created | Duplicate | Superseded | Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What a patch changes; None stays as it is."""
+
+    expected_version: int | None = None
+    wording: Wording | None = None
+    importance: float | None = None
+    confidence: float | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    tags: tuple[str, ...] | None = None
+    metadata: dict[str, Any] | None = None
+    wake: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What a deletion took and changed. `chunks` counts the points that the index held of it."""
+
+    deleted: tuple[str, ...]
+    rebuilt: tuple[str, ...]
+    chunks: int
+    epochs: int
+    tombstones: int
+
+
+class Remembering(Protocol):
+    """Adding to the store."""
+
+    async def remember(self, drafts: Sequence[Draft], principal: Principal) -> list[Written]:
+        """Store drafts, all or none; raise QuotaExceeded with limit and usage."""
+
+
+class Correcting(Protocol):
+    """Changing what is stored."""
+
+    async def correct(self, id_: str, correction: Correction, filter_: HardFilter) -> Memory:
+        """Change a memory that the principal may change.
+
+        Raises:
+            NotFound: when it may not see it either.
+            Denied: when the memory is another owner's.
+            Conflict: when it is at another version, superseded, or would repeat another memory.
+        """
+
+
+class Consolidating(Protocol):
+    """Making one memory of several."""
+
+    async def episodes(self, filter_: HardFilter, limit: int) -> list[Memory]:
+        """Return the oldest active episodes that the principal may change."""
+
+    async def consolidate(self, group: Group, principal: Principal, wording: Wording) -> str | None:
+        """Make one memory of a group and let its sources go cold; None where a source changed meanwhile."""
+
+
+class Forgetting(Protocol):
+    """The deleting side of the store."""
+
+    async def forget(self, id_: str, filter_: HardFilter) -> Forgotten:
+        """Delete a memory and everything made from it.
+
+        Raises:
+            NotFound: when the principal may not see it.
+            Denied: when the memory is another owner's.
+        """
+
+    async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
+        """Delete up to `limit` memories of an owner, with everything made from them."""
+
+    async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
+        """Whether anything of an owner is left."""
+
+    async def forget_user(self, tenant: TenantId, user: UserId) -> None:
+        """Drop what else names a user whose memories are gone."""
+
+    async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
+        """Delete the memories of the session layer of a session that ended."""

@@ -1,0 +1,55 @@
+"""The embedder and the index that the settings name."""
+
+from typing import assert_never
+
+from caisson.common.errors import Misconfigured
+from caisson.memory.adapters.embedding_http import HttpEmbedder
+from caisson.memory.adapters.minilm import MiniLm
+from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.wordllama import WordLlama
+from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index
+from caisson.memory.settings import EmbedderKind, EmbedderSettings, IndexEngine, MemorySettings
+
+
+async def open_embedder(settings: EmbedderSettings) -> Embedder:
+    """Load the embedder.
+
+    Raises:
+        Misconfigured: when a setting that it needs is missing, or its files are not as required.
+    """
+    match settings.embedder:
+        case EmbedderKind.MINILM:
+            return await MiniLm.load()
+        case EmbedderKind.WORDLLAMA:
+            return await WordLlama.load()
+        case EmbedderKind.HTTP:
+            return _endpoint(settings)
+    assert_never(settings.embedder)
+
+
+def _endpoint(settings: EmbedderSettings) -> HttpEmbedder:
+    url, model, dimensions = settings.embedder_url, settings.embedder_model, settings.embedder_dimensions
+    if url is None or model is None or dimensions is None:
+        raise Misconfigured(
+            "MEMORY_EMBEDDER=http needs MEMORY_EMBEDDER_URL, MEMORY_EMBEDDER_MODEL and MEMORY_EMBEDDER_DIMENSIONS"
+        )
+    api_key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    return HttpEmbedder.connect(url, model=model, dimensions=dimensions, api_key=api_key)
+
+
+async def open_index(settings: MemorySettings, identity: EmbedderIdentity, *, rebuild: bool) -> Index:
+    """Open the index; `rebuild` discards what another embedder wrote.
+
+    Raises:
+        Misconfigured: when another process has it open, another embedder wrote it, or its address is missing.
+    """
+    if settings.index is IndexEngine.EDGE:
+        return await EdgeIndex.open(settings.index_dir, identity, rebuild=rebuild)
+    if settings.qdrant_url is None:
+        raise Misconfigured("MEMORY_INDEX=server needs MEMORY_QDRANT_URL")
+    # 42 MiB of client that the embedded index does not need.
+    from caisson.memory.adapters.qdrant_server import ServerIndex  # noqa: PLC0415
+    from caisson.memory.adapters.qdrant_server_collections import connect  # noqa: PLC0415
+
+    api_key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+    return await ServerIndex.open(connect(settings.qdrant_url, api_key=api_key), identity, rebuild=rebuild)

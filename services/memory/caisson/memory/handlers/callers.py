@@ -1,0 +1,45 @@
+"""From the gateway's caller to a principal. Invariant: nothing else in a request says who asks."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from caisson.common.errors import InvalidInput
+from caisson.common.ids import TenantId, UserId, check_external_id
+from caisson.common.memories import Caller
+from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.principals import HardFilter, Principal
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Return the time; the service's one clock."""
+    return datetime.now(UTC)
+
+
+def principal_of(caller: Caller) -> Principal:
+    """Return the principal that the gateway vouches for.
+
+    Raises:
+        InvalidInput: when an id or a scope is empty, too long or not printable.
+    """
+    for scope in caller.scopes:
+        check_external_id(scope, field="caller.scopes")
+    return Principal(
+        tenant=TenantId(check_external_id(caller.tenant_id, field="caller.tenant_id")),
+        user=UserId(check_external_id(caller.user_id, field="caller.user_id")),
+        granted=frozenset(caller.scopes),
+    )
+
+
+def filter_of(
+    caller: Caller, now: datetime, *, as_of: datetime | None = None, layers: Iterable[str] = ()
+) -> HardFilter:
+    """Return what the caller may see at `now`, in force at `as_of` or now."""
+    try:
+        in_force = now if as_of is None else as_of.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput("as_of is outside the years 1 to 9999", field="as_of") from error
+    return HardFilter(
+        principal=principal_of(caller), now=now, as_of=in_force, layers=frozenset(Layer(layer) for layer in layers)
+    )

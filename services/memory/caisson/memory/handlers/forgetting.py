@@ -1,0 +1,102 @@
+"""Deleting one memory, or everything of a user. The answer is a receipt, complete once no copy is left."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from prometheus_client import Counter
+
+from caisson.common import subjects
+from caisson.common.bus import Bus
+from caisson.common.ids import TenantId, UserId
+from caisson.common.memories import ById, OfUser, Receipt
+from caisson.memory.domain.jobs import Job, JobKind, Jobs
+from caisson.memory.domain.principals import Principal
+from caisson.memory.domain.relaying import Indexing
+from caisson.memory.domain.writing import Forgetting, Forgotten
+from caisson.memory.handlers.callers import Clock, filter_of, principal_of
+from caisson.memory.handlers.reading import owned_scope
+
+FORGOTTEN = Counter("caisson_memory_forgotten_total", "Memories that were deleted on request")
+
+
+class ForgettingHandlers:
+    """Deletes from the store first, then from the index; what the index misses, its relay removes."""
+
+    def __init__(
+        self, forgetting: Forgetting, jobs: Jobs, indexing: Indexing, *, clock: Clock, tell: Callable[[], None]
+    ) -> None:
+        self._forgetting = forgetting
+        self._jobs = jobs
+        self._indexing = indexing
+        self._clock = clock
+        self._tell = tell
+
+    def register(self, bus: Bus) -> None:
+        """Serve the deletions on `bus`."""
+        bus.serve(subjects.MEMORY_DELETE, ById, self.delete)
+        bus.serve(subjects.MEMORY_ERASE_USER, OfUser, self.erase_user)
+
+    async def delete(self, request: ById) -> Receipt:
+        """Delete a memory and everything made from it."""
+        filter_ = filter_of(request.caller, self._clock())
+        forgotten = await self._forgetting.forget(request.id, filter_)
+        complete = await self._follow(filter_.principal.tenant, forgotten)
+        told = _told(forgotten, complete=complete)
+        job_id = await self._jobs.record(JobKind.DELETE, filter_.principal, told)
+        return Receipt(id=job_id, **told)
+
+    async def erase_user(self, request: OfUser) -> Receipt:
+        """Delete a page of everything of a user; the receipt counts all pages so far and says how to go on."""
+        principal = principal_of(request.caller)
+        owner = owned_scope(request.user_id, principal)
+        if request.resume is None:
+            job = await self._jobs.open(JobKind.ERASE_USER, principal, {"owner": owner, "left": []})
+        else:
+            job = await self._jobs.resume(JobKind.ERASE_USER, principal, request.resume)
+        if job.done:
+            return Receipt(id=job.job_id, **job.receipt)
+        told, job = await self._erase_page(job, principal, request)
+        await self._jobs.save(job)
+        return Receipt(id=job.job_id, **told)
+
+    async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
+        """Delete the memories of a session that ended; for whoever learns of it."""
+        forgotten = await self._forgetting.end_session(tenant, session_id)
+        await self._follow(tenant, forgotten)
+        return forgotten
+
+    async def _erase_page(self, job: Job, principal: Principal, request: OfUser) -> tuple[dict[str, Any], Job]:
+        owner, tenant = job.state["owner"], principal.tenant
+        forgotten = await self._forgetting.forget_owned(principal, owner, request.limit)
+        left = [*job.state["left"], *forgotten.deleted]
+        removed = await self._follow(tenant, replace(forgotten, deleted=tuple(left)))
+        more = await self._forgetting.owns(tenant, owner)
+        if not more:
+            await self._forgetting.forget_user(tenant, UserId(request.user_id))
+        page = _told(forgotten, complete=removed and not more)
+        summed = {name: page[name] + job.receipt.get(name, 0) for name in ("vectors", "tombstones", "count")}
+        told = page | summed | {"resume": None if page["complete"] else job.job_id}
+        state = {"owner": owner, "left": [] if removed else left}
+        kept = told | {"deleted": [], "rebuilt": []}
+        return told, replace(job, state=state, receipt=kept, done=told["complete"])
+
+    async def _follow(self, tenant: TenantId, forgotten: Forgotten) -> bool:
+        removed = await self._indexing.remove(tenant, forgotten.deleted)
+        replaced = await self._indexing.replace(tenant, forgotten.rebuilt) if forgotten.rebuilt else True
+        FORGOTTEN.inc(len(forgotten.deleted))
+        self._tell()
+        return removed and replaced
+
+
+def _told(forgotten: Forgotten, *, complete: bool) -> dict[str, Any]:
+    return {
+        "deleted": list(forgotten.deleted),
+        "rebuilt": list(forgotten.rebuilt),
+        "vectors": forgotten.chunks,
+        "cache_epochs": forgotten.epochs,
+        "tombstones": forgotten.tombstones,
+        "complete": complete,
+        "resume": None,
+        "count": len(forgotten.deleted),
+    }

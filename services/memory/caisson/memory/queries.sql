@@ -1,0 +1,660 @@
+-- Every statement of memory. Reads go through memory.readable or memory.visible; writers of a tenant hold its lock.
+
+-- name: answers$
+SELECT 1;
+
+-- name: read_memory^
+-- One memory by its id or its external id; own ones before shared ones. With as_of, only if in force then.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.readable(:tenant, :allowed, :now) m
+WHERE (m.memory_id = :id OR m.external_id = :id)
+  AND (:as_of::timestamptz IS NULL
+       OR (m.valid_from <= :as_of AND (m.valid_to IS NULL OR m.valid_to > :as_of)))
+ORDER BY (m.memory_id = :id) DESC, (m.owner_scope = :own) DESC, m.owner_scope
+LIMIT 1;
+
+-- name: list_memories
+-- Newest first. Cold ones are listed too; superseded ones only where as_of lies before their end.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, true) m
+WHERE (:status::text IS NULL OR m.status = :status)
+  AND (:subject::text IS NULL OR m.subject = :subject)
+  AND (:before_at::timestamptz IS NULL OR (m.created_at, m.memory_id) < (:before_at, :before_id::text))
+ORDER BY m.created_at DESC, m.memory_id DESC
+LIMIT :limit;
+
+-- name: visible_among
+-- The memories among these ids that a recall may tell now: the check of every hit before it leaves.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
+WHERE m.memory_id = ANY (:ids::text[]);
+
+-- name: expired_among$
+-- How many of these ids are the principal's to see, but for their expiry.
+SELECT count(*) FROM memory.readable(:tenant, :allowed, '-infinity') m
+WHERE m.memory_id = ANY (:ids::text[]) AND m.expires_at <= :now;
+
+-- name: search_lexemes
+-- Degraded recall: memories that hold any of the terms, with which of them; where there are too many, most terms first.
+SELECT found.memory_id, found.size, found.matched
+FROM (SELECT m.memory_id, m.created_at, length(l.lexemes) AS size,
+             ARRAY(SELECT place FROM unnest(:terms::text[]) WITH ORDINALITY AS asked (term, place)
+                   WHERE l.lexemes @@ term::tsquery) AS matched
+      FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
+      JOIN memory.lexemes l ON l.tenant_id = m.tenant_id AND l.memory_id = m.memory_id
+      WHERE l.lexemes @@ (:any_term::text)::tsquery) found
+ORDER BY cardinality(found.matched) DESC, found.created_at DESC
+LIMIT :limit;
+
+-- name: visible_count$
+SELECT count(*) FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false);
+
+-- name: scope_epochs
+-- A scope without a row is at epoch 0.
+SELECT scope, epoch FROM memory.scope_epochs WHERE tenant_id = :tenant AND scope = ANY (:allowed::text[]);
+
+-- name: record_events!
+-- Facts for the bus, in the transaction that makes them true.
+INSERT INTO memory.events (event_id, tenant_id, user_id, session_id, run_id, type, data)
+SELECT * FROM unnest(:ids::text[], :tenants::text[], :users::text[], :sessions::text[], :runs::text[],
+                     :types::text[], :datas::jsonb[]);
+
+-- name: read_history
+-- Every version of a readable memory and of the readable facts that it replaced or that replaced it.
+WITH RECURSIVE asked AS (
+    SELECT m.memory_id FROM memory.readable(:tenant, :allowed, :now) m
+    WHERE m.memory_id = :id OR m.external_id = :id
+    ORDER BY (m.memory_id = :id) DESC, (m.owner_scope = :own) DESC, m.owner_scope LIMIT 1
+), chain AS (
+    SELECT m.memory_id, m.superseded_by FROM memory.readable(:tenant, :allowed, :now) m JOIN asked USING (memory_id)
+    UNION
+    SELECT m.memory_id, m.superseded_by
+    FROM chain JOIN memory.readable(:tenant, :allowed, :now) m
+        ON m.superseded_by = chain.memory_id OR m.memory_id = chain.superseded_by
+)
+SELECT h.memory_id, h.version, h.change, h.text, h.valid_from, h.valid_to, h.at
+FROM chain JOIN memory.history h ON h.tenant_id = :tenant AND h.memory_id = chain.memory_id
+ORDER BY h.at, h.memory_id, h.version;
+
+-- name: lock_tenant^
+-- The lock of everyone who writes a tenant's memories, and what the tenant holds.
+INSERT INTO memory.usage AS u (tenant_id, user_id) VALUES (:tenant, '')
+ON CONFLICT (tenant_id, user_id) DO UPDATE SET rows = u.rows
+RETURNING rows, bytes;
+
+-- name: account^
+-- What a user and its tenant hold.
+SELECT coalesce(sum(rows) FILTER (WHERE user_id = :user), 0)::bigint AS user_rows,
+       coalesce(sum(bytes) FILTER (WHERE user_id = :user), 0)::bigint AS user_bytes,
+       coalesce(sum(rows) FILTER (WHERE user_id = ''), 0)::bigint AS tenant_rows,
+       coalesce(sum(bytes) FILTER (WHERE user_id = ''), 0)::bigint AS tenant_bytes
+FROM memory.usage WHERE tenant_id = :tenant AND user_id IN ('', :user);
+
+-- name: standing
+-- What stands already where a draft would go: its external id, its text, or the same in other words.
+SELECT m.memory_id, m.scope_key, m.layer, m.content_hash, m.context_key, m.fact_key, m.valid_to,
+       m.external_id IS NOT DISTINCT FROM :external_id AND m.external_id IS NOT NULL AS is_external
+FROM memory.readable(:tenant, :allowed, :now) m
+WHERE m.owner_scope = :owner
+  AND (m.external_id = :external_id
+       OR (m.scope_key = :scope_key AND m.layer = :layer AND m.status <> 'superseded'
+           AND (m.content_hash = :content_hash OR (m.memory_id = :twin AND m.version = :twin_version))));
+
+-- name: is_forgotten$
+SELECT EXISTS (SELECT 1 FROM memory.tombstones
+               WHERE tenant_id = :tenant AND owner_scope = :owner AND content_hash = :content_hash);
+
+-- name: lift_tombstone!
+DELETE FROM memory.tombstones WHERE tenant_id = :tenant AND owner_scope = :owner AND content_hash = :content_hash;
+
+-- name: drop_expired_in_the_way!
+-- An expired memory holds no place; the sweep would take it later.
+DELETE FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.owner_scope = :owner AND m.expires_at <= :now
+  AND (m.content_hash = :content_hash OR m.external_id = :external_id OR m.fact_key = :fact_key);
+
+-- name: facts_around
+-- The fact that is in force at a time, and the next one after it.
+(SELECT m.memory_id, m.valid_from, true AS before FROM memory.readable(:tenant, :allowed, :now) m
+ WHERE m.fact_key = :fact_key AND m.owner_scope = :owner AND m.scope_key = :scope_key AND m.layer = :layer
+   AND m.valid_from <= :at AND (m.valid_to IS NULL OR m.valid_to > :at) AND m.memory_id <> :memory
+ ORDER BY m.valid_from DESC LIMIT 1)
+UNION ALL
+(SELECT m.memory_id, m.valid_from, false FROM memory.readable(:tenant, :allowed, :now) m
+ WHERE m.fact_key = :fact_key AND m.owner_scope = :owner AND m.scope_key = :scope_key AND m.layer = :layer
+   AND m.valid_from > :at AND m.memory_id <> :memory
+ ORDER BY m.valid_from LIMIT 1);
+
+-- name: close_memory!
+-- A successor ends a memory; its history keeps both ends.
+WITH closed AS (
+    UPDATE memory.memories SET status = 'superseded', superseded_by = :successor,
+        valid_to = least(valid_to, greatest(:at::timestamptz, valid_from))
+    WHERE tenant_id = :tenant AND memory_id = :memory
+    RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'superseded', text, content_hash, valid_from, valid_to, :now FROM closed;
+
+-- name: cool_sources!
+-- The episodes that a superseded fact came from, or that say the same older thing, go cold with it.
+WITH cooled AS (
+    UPDATE memory.memories m SET status = 'cold'
+    WHERE m.tenant_id = :tenant AND m.status = 'active' AND m.layer = 'episodic'
+      AND (m.memory_id IN (SELECT s.source_id FROM memory.sources s
+                           WHERE s.tenant_id = :tenant AND s.memory_id = :memory)
+           OR (m.fact_key = :fact_key AND m.owner_scope = :owner AND m.scope_key = :scope_key
+               AND m.valid_from <= :at))
+    RETURNING m.tenant_id, m.memory_id, m.version, m.text, m.content_hash, m.valid_from, m.valid_to
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'cooled', text, content_hash, valid_from, valid_to, :now FROM cooled;
+
+-- name: insert_memory!
+-- A memory, its terms and its first version.
+WITH fresh AS (
+    INSERT INTO memory.memories (
+        tenant_id, memory_id, external_id, user_id, owner_scope, scopes, scope_key, layer, status, text, content_hash,
+        context_key, subject, attribute, fact_key, outcome, confirmations, importance, confidence, trust, valid_from, valid_to,
+        expires_at, tags, metadata, provenance_kind, run_id, session_id, source, superseded_by, used_at)
+    VALUES (
+        :tenant, :memory, :external_id, :user, :owner, :scopes, :scope_key, :layer, :status, :text, :content_hash,
+        :context_key, :subject, :attribute, :fact_key, :outcome, :confirmations, :importance, :confidence, :trust, :valid_from,
+        :valid_to, :expires_at, :tags, :metadata, :provenance_kind, :run, :session, :source, :successor, :now)
+    RETURNING tenant_id, memory_id, text, content_hash, valid_from, valid_to
+), terms AS (
+    INSERT INTO memory.lexemes (tenant_id, memory_id, lexemes)
+    SELECT tenant_id, memory_id, array_to_tsvector(:terms::text[]) FROM fresh
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, 1, :change, text, content_hash, valid_from, valid_to, :now FROM fresh;
+
+-- name: restate_memory!
+-- The product's own object has a new text: same id, next version, in force again.
+WITH fresh AS (
+    UPDATE memory.memories SET
+        scopes = :scopes, scope_key = :scope_key, layer = :layer, status = 'active', text = :text,
+        content_hash = :content_hash, context_key = :context_key, subject = :subject, attribute = :attribute, fact_key = :fact_key,
+        outcome = :outcome, confirmations = :confirmations, importance = :importance, confidence = :confidence,
+        trust = :trust, valid_from = :valid_from, valid_to = :valid_to, expires_at = :expires_at, tags = :tags,
+        metadata = :metadata, provenance_kind = :provenance_kind, run_id = :run, session_id = :session,
+        source = :source, superseded_by = NULL, used_at = :now
+    WHERE tenant_id = :tenant AND memory_id = :memory
+    RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
+), terms AS (
+    UPDATE memory.lexemes l SET lexemes = array_to_tsvector(:terms::text[])
+    FROM fresh WHERE l.tenant_id = fresh.tenant_id AND l.memory_id = fresh.memory_id
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'restated', text, content_hash, valid_from, valid_to, :now FROM fresh;
+
+-- name: confirm_memory!
+-- The same was said again: it counts, and a cold memory wakes.
+WITH before AS (
+    SELECT tenant_id, memory_id, status FROM memory.memories
+    WHERE tenant_id = :tenant AND memory_id = :memory AND status <> 'superseded'
+), fresh AS (
+    UPDATE memory.memories m SET confirmations = m.confirmations + 1, status = 'active', used_at = :now
+    FROM before WHERE m.tenant_id = before.tenant_id AND m.memory_id = before.memory_id
+    RETURNING m.tenant_id, m.memory_id, m.version, m.text, m.content_hash, m.valid_from, m.valid_to,
+              before.status AS was
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'woken', text, content_hash, valid_from, valid_to, :now FROM fresh
+WHERE was = 'cold';
+
+-- name: link_source!
+-- Where the provenance names a readable memory, that is its source.
+INSERT INTO memory.sources (tenant_id, memory_id, source_id)
+SELECT :tenant, :memory, m.memory_id FROM memory.readable(:tenant, :allowed, :now) m
+WHERE (m.memory_id = :source OR m.external_id = :source) AND m.memory_id <> :memory
+ORDER BY (m.memory_id = :source) DESC, (m.owner_scope = :owner) DESC LIMIT 1
+ON CONFLICT DO NOTHING;
+
+-- name: drop_expired
+-- Expired memories of one tenant go, a page at a time; triggers take their points, usage and cached recalls.
+DELETE FROM memory.memories m USING (
+    SELECT tenant_id, memory_id FROM memory.memories
+    WHERE tenant_id = :tenant AND expires_at <= :now ORDER BY expires_at LIMIT :limit
+) expired
+WHERE m.tenant_id = expired.tenant_id AND m.memory_id = expired.memory_id
+RETURNING m.memory_id, m.user_id;
+
+-- name: correct_memory^
+-- What is null stays. A text comes with everything that is derived from it.
+WITH fresh AS (
+    UPDATE memory.memories SET
+        text = coalesce(:text, text), content_hash = coalesce(:content_hash, content_hash),
+        trust = coalesce(:trust, trust), importance = coalesce(:importance, importance),
+        confidence = coalesce(:confidence, confidence), valid_to = coalesce(:valid_to, valid_to),
+        expires_at = coalesce(:expires_at, expires_at), tags = coalesce(:tags, tags),
+        metadata = coalesce(:metadata, metadata),
+        status = CASE WHEN :wake THEN 'active' ELSE status END,
+        used_at = CASE WHEN :wake THEN :now ELSE used_at END
+    WHERE tenant_id = :tenant AND memory_id = :memory
+    RETURNING *
+), terms AS (
+    UPDATE memory.lexemes l SET lexemes = array_to_tsvector(:terms::text[])
+    FROM fresh WHERE l.tenant_id = fresh.tenant_id AND l.memory_id = fresh.memory_id AND :terms::text[] IS NOT NULL
+), version AS (
+    INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+    SELECT tenant_id, memory_id, version, :change, text, content_hash, valid_from, valid_to, :now FROM fresh
+    ON CONFLICT DO NOTHING
+)
+SELECT fresh.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                      WHERE s.tenant_id = fresh.tenant_id AND s.memory_id = fresh.memory_id ORDER BY 1) AS sources
+FROM fresh;
+
+-- name: twin_of$
+-- Another memory that already holds the place that a changed text would take.
+SELECT other.memory_id
+FROM memory.memories m
+JOIN memory.memories other ON other.tenant_id = m.tenant_id AND other.owner_scope = m.owner_scope
+    AND other.scope_key = m.scope_key AND other.layer = m.layer AND other.context_key = m.context_key
+    AND other.content_hash = :content_hash AND other.status <> 'superseded' AND other.memory_id <> m.memory_id
+WHERE m.tenant_id = :tenant AND m.memory_id = :memory;
+
+-- name: graph_around
+-- Every edge of the graphs that these memories belong to, with what may be made again and what is raw material.
+WITH RECURSIVE reached AS (
+    SELECT unnest(:ids::text[]) AS memory_id
+    UNION
+    SELECT CASE WHEN s.memory_id = reached.memory_id THEN s.source_id ELSE s.memory_id END
+    FROM reached JOIN memory.sources s
+        ON s.tenant_id = :tenant AND (s.memory_id = reached.memory_id OR s.source_id = reached.memory_id)
+)
+SELECT s.memory_id, s.source_id, derived.provenance_kind IN ('consolidation', 'distillation') AS is_summary,
+       (source.status = 'cold' OR source.layer IN ('episodic', 'session'))
+           AND source.owner_scope = ANY (:owners::text[]) AS is_material
+FROM memory.sources s
+JOIN memory.memories derived ON derived.tenant_id = s.tenant_id AND derived.memory_id = s.memory_id
+JOIN memory.memories source ON source.tenant_id = s.tenant_id AND source.memory_id = s.source_id
+WHERE s.tenant_id = :tenant AND s.memory_id IN (SELECT memory_id FROM reached);
+
+-- name: bury$
+-- Tombstones for every text that these memories ever had; the number of new ones.
+WITH texts AS (
+    SELECT m.owner_scope, m.content_hash FROM memory.memories m
+    WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+    UNION
+    SELECT m.owner_scope, h.content_hash FROM memory.memories m
+    JOIN memory.history h ON h.tenant_id = m.tenant_id AND h.memory_id = m.memory_id
+    WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[]) AND h.content_hash IS NOT NULL
+), buried AS (
+    INSERT INTO memory.tombstones (tenant_id, owner_scope, content_hash, forgotten_at)
+    SELECT :tenant, owner_scope, content_hash, :now FROM texts
+    ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT count(*) FROM buried;
+
+-- name: scopes_of
+SELECT DISTINCT unnest(scopes) AS scope FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
+
+-- name: drop_candidates!
+-- Candidates of unfinished distillations that hold a text of these memories.
+DELETE FROM memory.distil_texts d USING memory.jobs j, memory.memories m
+WHERE j.job_id = d.job_id AND j.tenant_id = :tenant AND m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+  AND (d.content_hash = m.content_hash OR strpos(lower(d.text), lower(m.text)) > 0);
+
+-- name: delete_memories
+-- Edges, terms and history go with them.
+DELETE FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[])
+RETURNING memory_id, user_id, session_id, run_id, chunks;
+
+-- name: forget_successors!
+UPDATE memory.memories SET superseded_by = NULL WHERE tenant_id = :tenant AND superseded_by = ANY (:ids::text[]);
+
+-- name: forget_retrieved!
+UPDATE memory.retrievals SET injected = ARRAY(SELECT id FROM unnest(injected) AS id WHERE id <> ALL (:ids::text[]))
+WHERE tenant_id = :tenant AND injected && :ids::text[];
+
+-- name: wake_memories!
+WITH woken AS (
+    UPDATE memory.memories SET status = 'active', used_at = :now
+    WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND status = 'cold'
+    RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'woken', text, content_hash, valid_from, valid_to, :now FROM woken;
+
+-- name: memories_among
+-- Memories of a tenant for work inside the store, oldest first; no reader sees them from here.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+ORDER BY m.created_at, m.memory_id;
+
+-- name: rebuild_summary!
+-- A summary without what was forgotten: a new text, and no earlier one in its history.
+WITH fresh AS (
+    UPDATE memory.memories SET text = :text, content_hash = :content_hash
+    WHERE tenant_id = :tenant AND memory_id = :memory
+    RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
+), terms AS (
+    UPDATE memory.lexemes l SET lexemes = array_to_tsvector(:terms::text[])
+    FROM fresh WHERE l.tenant_id = fresh.tenant_id AND l.memory_id = fresh.memory_id
+), wiped AS (
+    UPDATE memory.history h SET text = NULL, content_hash = NULL
+    FROM fresh WHERE h.tenant_id = fresh.tenant_id AND h.memory_id = fresh.memory_id AND :wipe
+)
+INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+SELECT tenant_id, memory_id, version, 'rebuilt', text, content_hash, valid_from, valid_to, :now FROM fresh
+ON CONFLICT DO NOTHING;
+
+-- name: owned_page
+-- The next memories of an owner, whatever their status or expiry.
+SELECT m.memory_id FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.owner_scope = :owner ORDER BY m.memory_id LIMIT :limit;
+
+-- name: session_page
+SELECT m.memory_id FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.layer = 'session' AND m.session_id = :session ORDER BY m.memory_id LIMIT :limit;
+
+-- name: forget_user!
+-- What else names a user whose memories are erased: recalls, unfinished jobs, facts that were not sent yet.
+WITH recalls AS (
+    DELETE FROM memory.retrievals WHERE tenant_id = :tenant AND user_id = :user
+), jobs AS (
+    DELETE FROM memory.jobs WHERE tenant_id = :tenant AND user_id = :user AND kind = 'distil'
+)
+DELETE FROM memory.usage WHERE tenant_id = :tenant AND user_id = :user AND rows = 0 AND bytes = 0;
+
+-- name: export_owned
+-- Everything of an owner that its reader may see, superseded and cold too, in the order of ids.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.readable(:tenant, :allowed, :now) m
+WHERE m.owner_scope = :owner AND (:after::text IS NULL OR m.memory_id > :after)
+ORDER BY m.memory_id LIMIT :limit;
+
+-- name: active_episodes
+-- The oldest active episodes that a principal may see and change.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.visible(:tenant, :allowed, :now, :as_of, '{episodic}'::text[], false) m
+WHERE m.status = 'active' AND m.owner_scope = ANY (:allowed::text[])
+ORDER BY m.created_at, m.memory_id LIMIT :limit;
+
+-- name: cool_memories
+-- Sources of a summary, or long unused memories, leave the index; nothing of them goes.
+WITH cooled AS (
+    UPDATE memory.memories m SET status = 'cold'
+    FROM unnest(:ids::text[], :versions::integer[]) AS known (memory_id, version)
+    WHERE m.tenant_id = :tenant AND m.memory_id = known.memory_id AND m.version = known.version AND m.status = 'active'
+    RETURNING m.tenant_id, m.memory_id, m.version, m.text, m.content_hash, m.valid_from, m.valid_to
+), versions AS (
+    INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
+    SELECT tenant_id, memory_id, version, 'cooled', text, content_hash, valid_from, valid_to, :now FROM cooled
+)
+SELECT memory_id FROM cooled;
+
+-- name: add_sources!
+INSERT INTO memory.sources (tenant_id, memory_id, source_id) SELECT :tenant, :memory, unnest(:ids::text[]);
+
+-- name: has_current_fact$
+SELECT EXISTS (SELECT 1 FROM memory.readable(:tenant, :allowed, :now) m
+               WHERE m.fact_key = :fact_key AND m.owner_scope = :owner AND m.layer = :layer);
+
+-- name: same_summary$
+-- A summary in force that says the same already.
+SELECT memory_id FROM memory.memories
+WHERE tenant_id = :tenant AND owner_scope = :owner AND scope_key = :scope_key AND layer = 'semantic'
+  AND content_hash = :content_hash AND provenance_kind = 'consolidation' AND status <> 'superseded';
+
+-- name: lease_index_work
+-- The oldest due rows that no relay holds; with ids, only theirs. The memory beside it is null where no points belong.
+WITH due AS (
+    SELECT o.tenant_id, o.memory_id FROM memory.index_outbox o
+    WHERE (o.leased_until IS NULL OR o.leased_until < now())
+      AND (CASE WHEN :ids::text[] IS NULL THEN o.not_before <= now()
+           ELSE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) END)
+      AND (:max_bytes::bigint IS NULL OR NOT EXISTS (
+          SELECT 1 FROM memory.memories m
+          WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id AND m.bytes > :max_bytes))
+    ORDER BY o.enqueued_at LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE memory.index_outbox o
+    SET leased_until = now() + make_interval(secs => :lease_s), attempts = o.attempts + 1
+    FROM due WHERE o.tenant_id = due.tenant_id AND o.memory_id = due.memory_id
+    RETURNING o.tenant_id, o.memory_id, o.generation, o.attempts
+)
+SELECT l.tenant_id, l.memory_id, l.generation, l.attempts,
+       m.version, m.text, m.subject, m.attribute, m.scopes, m.layer, m.valid_from, m.valid_to, m.expires_at,
+       coalesce(m.chunks, 0) AS chunks
+FROM leased l
+LEFT JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.memory_id
+    AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now());
+
+-- name: settle_index_work!
+-- What was done goes, unless the memory changed meanwhile: then it is due again at once.
+WITH done AS (
+    SELECT * FROM unnest(:ids::text[], :generations::bigint[], :versions::integer[], :chunks::integer[])
+        AS d (memory_id, generation, version, chunks)
+), settled AS (
+    DELETE FROM memory.index_outbox o USING done
+    WHERE o.tenant_id = :tenant AND o.memory_id = done.memory_id AND o.generation = done.generation
+), changed AS (
+    UPDATE memory.index_outbox o SET leased_until = NULL, attempts = 0 FROM done
+    WHERE o.tenant_id = :tenant AND o.memory_id = done.memory_id AND o.generation <> done.generation
+)
+UPDATE memory.memories m
+SET chunks = done.chunks, indexed_version = done.version,
+    embedder = CASE WHEN done.version IS NULL THEN NULL ELSE :embedder END
+FROM done WHERE m.tenant_id = :tenant AND m.memory_id = done.memory_id;
+
+-- name: postpone_index_work!
+UPDATE memory.index_outbox o
+SET leased_until = NULL, error = :error, not_before = now() + make_interval(secs => p.delay_s)
+FROM unnest(:ids::text[], :delays_s::double precision[]) AS p (memory_id, delay_s)
+WHERE o.tenant_id = :tenant AND o.memory_id = p.memory_id;
+
+-- name: settle_deleted$
+-- Points of deleted memories were removed; the number of rows that a relay still holds, and so may write again.
+WITH settled AS (
+    DELETE FROM memory.index_outbox o
+    WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[])
+      AND (o.leased_until IS NULL OR o.leased_until < now())
+      AND NOT EXISTS (SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id)
+)
+SELECT count(*) FROM memory.index_outbox o
+WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) AND o.leased_until >= now();
+
+-- name: index_outbox_age^
+-- What failed again and again is counted apart: it is one memory's trouble, not the relay's.
+SELECT count(*) AS waiting, count(*) FILTER (WHERE attempts >= :hopeless) AS failing,
+       coalesce(extract(epoch FROM now() - min(enqueued_at) FILTER (WHERE attempts < :hopeless)), 0)::double precision
+           AS oldest_s
+FROM memory.index_outbox;
+
+-- name: lock_unsent_facts
+-- The oldest facts that no other relay is sending.
+SELECT event_id, tenant_id, user_id, session_id, run_id, type, data, occurred_at FROM memory.events
+ORDER BY occurred_at, event_id LIMIT :limit FOR UPDATE SKIP LOCKED;
+
+-- name: drop_sent_facts!
+DELETE FROM memory.events WHERE event_id = ANY (:ids::text[]);
+
+-- name: unsent_facts^
+SELECT count(*) AS unsent, coalesce(extract(epoch FROM now() - min(occurred_at)), 0)::double precision AS oldest_s
+FROM memory.events;
+
+-- name: read_embedding^
+SELECT name, dimensions, digest FROM memory.embedding;
+
+-- name: set_embedding!
+INSERT INTO memory.embedding (name, dimensions, digest) VALUES (:name, :dimensions, :digest)
+ON CONFLICT (only_row) DO UPDATE
+SET name = excluded.name, dimensions = excluded.dimensions, digest = excluded.digest, set_at = now();
+
+-- name: enqueue_everything!
+-- Every memory is to be embedded again.
+INSERT INTO memory.index_outbox AS o (tenant_id, memory_id)
+SELECT tenant_id, memory_id FROM memory.memories WHERE embedder IS DISTINCT FROM :digest AND status <> 'cold'
+ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, attempts = 0, not_before = now();
+
+-- name: tenants_with_memories
+SELECT tenant_id FROM memory.usage WHERE user_id = '' ORDER BY tenant_id;
+
+-- name: indexable
+-- What the index should hold of a tenant, but for what waits in the outbox.
+SELECT m.memory_id, m.version FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now())
+  AND NOT EXISTS (SELECT 1 FROM memory.index_outbox o
+                  WHERE o.tenant_id = m.tenant_id AND o.memory_id = m.memory_id);
+
+-- name: waiting_among
+SELECT memory_id FROM memory.index_outbox WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
+
+-- name: enqueue_memories!
+INSERT INTO memory.index_outbox AS o (tenant_id, memory_id) SELECT :tenant, unnest(:ids::text[])
+ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, not_before = now();
+
+-- name: tenants_with_expired
+SELECT DISTINCT tenant_id FROM memory.memories WHERE expires_at <= :now LIMIT :limit;
+
+-- name: long_unused
+-- Active memories in the order of their last use, a page at a time.
+SELECT m.*, '{}'::text[] AS sources FROM memory.memories m
+WHERE m.status = 'active' AND m.used_at < :before AND (m.used_at, m.tenant_id, m.memory_id)
+    > (:after_at::timestamptz, :after_tenant::text, :after_id::text)
+ORDER BY m.used_at, m.tenant_id, m.memory_id LIMIT :limit;
+
+-- name: tenants_with_uses
+SELECT DISTINCT tenant_id FROM memory.retrievals WHERE NOT counted LIMIT :limit;
+
+-- name: count_uses!
+-- What a recall put before a model was used then.
+WITH counted AS (
+    UPDATE memory.retrievals SET counted = true WHERE tenant_id = :tenant AND NOT counted
+    RETURNING injected, created_at
+), used AS (
+    SELECT id, max(created_at) AS at FROM counted, unnest(injected) AS id GROUP BY id
+)
+UPDATE memory.memories m SET used_at = used.at FROM used
+WHERE m.tenant_id = :tenant AND m.memory_id = used.id AND m.used_at < used.at;
+
+-- name: drop_old_retrievals!
+DELETE FROM memory.retrievals WHERE created_at < now() - make_interval(days => :days);
+
+-- name: drop_old_jobs!
+-- Receipts are kept for a time; what holds texts, or was left unfinished, goes sooner.
+DELETE FROM memory.jobs
+WHERE updated_at < now() - CASE WHEN done AND kind <> 'distil' THEN make_interval(days => :receipt_days)
+                                ELSE make_interval(days => :unfinished_days) END;
+
+-- name: create_job!
+INSERT INTO memory.jobs (job_id, tenant_id, user_id, kind, state, receipt, done)
+VALUES (:job, :tenant, :user, :kind, :state, :receipt, :done);
+
+-- name: lease_job^
+-- The right to work on a job of a principal's own, for a time; each grant has a higher fence.
+UPDATE memory.jobs SET leased_until = now() + make_interval(secs => :lease_s), fence = fence + 1
+WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind AND NOT done
+  AND (leased_until IS NULL OR leased_until < now())
+RETURNING job_id, fence, state, receipt;
+
+-- name: read_job^
+SELECT job_id, kind, done, state, receipt, leased_until > now() AS leased FROM memory.jobs
+WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind;
+
+-- name: save_job$
+-- Written only by the holder of the newest grant.
+UPDATE memory.jobs SET state = :state, receipt = :receipt, done = :done, leased_until = NULL, updated_at = now()
+WHERE job_id = :job AND fence = :fence RETURNING job_id;
+
+-- name: add_candidates!
+INSERT INTO memory.distil_texts (job_id, position, text, content_hash)
+SELECT :job, * FROM unnest(:positions::integer[], :texts::text[], :hashes::bytea[]);
+
+-- name: candidates
+SELECT position, text, weight, vector, topic, selected FROM memory.distil_texts WHERE job_id = :job ORDER BY position;
+
+-- name: drop_candidate_positions!
+DELETE FROM memory.distil_texts WHERE job_id = :job AND position = ANY (:positions::integer[]);
+
+-- name: weigh_candidates!
+UPDATE memory.distil_texts t SET weight = w.weight
+FROM unnest(:positions::integer[], :weights::integer[]) AS w (position, weight)
+WHERE t.job_id = :job AND t.position = w.position;
+
+-- name: embed_candidates!
+UPDATE memory.distil_texts t SET vector = v.vector
+FROM unnest(:positions::integer[], :vectors::bytea[]) AS v (position, vector)
+WHERE t.job_id = :job AND t.position = v.position;
+
+-- name: sort_candidates!
+UPDATE memory.distil_texts t SET topic = s.topic
+FROM unnest(:positions::integer[], :topics::integer[]) AS s (position, topic)
+WHERE t.job_id = :job AND t.position = s.position;
+
+-- name: select_candidates!
+UPDATE memory.distil_texts SET selected = position = ANY (:positions::integer[]) WHERE job_id = :job;
+
+-- name: reword_candidates!
+UPDATE memory.distil_texts t SET text = r.text, content_hash = r.content_hash
+FROM unnest(:positions::integer[], :texts::text[], :hashes::bytea[]) AS r (position, text, content_hash)
+WHERE t.job_id = :job AND t.position = r.position;
+
+-- name: injected_texts
+-- What recalls of a session returned, as far as the principal may still see it.
+SELECT DISTINCT m.memory_id, m.text
+FROM memory.retrievals r
+CROSS JOIN LATERAL unnest(r.injected) AS told (id)
+JOIN memory.readable(:tenant, :allowed, :now) m ON m.memory_id = told.id
+WHERE r.tenant_id = :tenant AND r.session_id = :session LIMIT :limit;
+
+-- name: release_index_work!
+UPDATE memory.index_outbox SET leased_until = NULL WHERE leased_until IS NOT NULL;
+
+-- name: record_recall!
+-- What a recall told, and the fact for the bus that it did, in one statement. It does not wait for the disk: should
+-- PostgreSQL crash within that moment, a recall cannot be rewarded, and nothing else is lost.
+WITH quick AS (
+    SELECT set_config('synchronous_commit', 'off', true)
+), told AS (
+    INSERT INTO memory.retrievals (retrieval_id, tenant_id, user_id, session_id, kind, injected)
+    SELECT :retrieval, :tenant, :user, :session, :kind, :injected FROM quick
+)
+INSERT INTO memory.events (event_id, tenant_id, user_id, session_id, type, data)
+SELECT :event, :tenant, :user, :session, 'memory.recalled', :data FROM quick;
+
+-- name: reward_retrieval^
+-- Rewarded once, by the principal whose recall it was.
+UPDATE memory.retrievals SET reward = :reward, rewarded_at = now()
+WHERE retrieval_id = :retrieval AND tenant_id = :tenant AND user_id = :user AND reward IS NULL
+RETURNING injected;
+
+-- name: has_retrieval$
+SELECT EXISTS (SELECT 1 FROM memory.retrievals
+               WHERE retrieval_id = :retrieval AND tenant_id = :tenant AND user_id = :user);
+
+-- name: utilities
+-- How useful those of the ids have proved that the principal may still read.
+SELECT m.memory_id, m.q FROM memory.readable(:tenant, :allowed, :now) m WHERE m.memory_id = ANY (:ids::text[]);
+
+-- name: set_utilities!
+-- Utility is no version: neither readers nor the index notice it.
+UPDATE memory.memories m SET q = learned.q, visits = m.visits + 1
+FROM unnest(:ids::text[], :qs::double precision[]) AS learned (id, q)
+WHERE m.tenant_id = :tenant AND m.memory_id = learned.id;
+
+-- name: calibrations
+SELECT embedder, set_hash, dense_threshold, lexical_threshold FROM memory.calibrations ORDER BY calibrated_at DESC;
+
+-- name: calibrate!
+INSERT INTO memory.calibrations (embedder, set_hash, target_rate, dense_threshold, lexical_threshold, measured)
+VALUES (:embedder, :set_hash, :target_rate, :dense, :lexical, :measured)
+ON CONFLICT (embedder) DO UPDATE SET
+    set_hash = excluded.set_hash, target_rate = excluded.target_rate, dense_threshold = excluded.dense_threshold,
+    lexical_threshold = excluded.lexical_threshold, measured = excluded.measured, calibrated_at = now();
+
+-- name: forget_calibrations!
+DELETE FROM memory.calibrations;
+
+-- name: shorten_lives!
+UPDATE memory.memories SET expires_at = :expires_at
+WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND (expires_at IS NULL OR expires_at > :expires_at);

@@ -1,0 +1,35 @@
+"""One migrated database, one embedded index and one embedder for all stories; each story has its own tenant."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from caisson.common.postgres import Pool, connect_pool, migrate
+from caisson.memory.app import MIGRATIONS_DIR, SCHEMA
+from tests.support.gateway import create_database
+from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
+
+
+@pytest.fixture(scope="session")
+async def memory_url(postgres_url: str) -> str:
+    return await create_database(postgres_url)
+
+
+@pytest.fixture(scope="session")
+async def memory_pool(memory_url: str) -> AsyncIterator[Pool]:
+    pool = await connect_pool(memory_url, application="tests", max_size=24)
+    await migrate(pool, MIGRATIONS_DIR, schema=SCHEMA)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture(scope="session")
+async def word_index(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Outage]:
+    async with open_index(tmp_path_factory.mktemp("words"), WordEmbedder()) as index:
+        yield index
+
+
+@pytest.fixture
+def desk(memory_pool: Pool, word_index: Outage) -> Desk:
+    word_index.away = False
+    return Desk(pool=memory_pool, index=word_index, embedder=WordEmbedder(), clock=Turntable())

@@ -1,0 +1,231 @@
+"""Forgetting reaches every copy: tables, points, caches, and the files of the index."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caisson.common.errors import Denied, NotFound
+from caisson.common.memories import Distil, OfUser, PatchMemory, Provenance
+from caisson.common.postgres import Pool
+from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
+
+CANARY = "qzx7391"
+
+
+async def test_a_forgotten_episode_leaves_no_trace_in_tables_points_caches_or_files(
+    memory_pool: Pool, tmp_path: Path
+) -> None:
+    embedder = WordEmbedder()
+    async with open_index(tmp_path, embedder) as index:
+        desk = Desk(pool=memory_pool, index=index, embedder=embedder, clock=Turntable())
+        canary = await desk.episode(f"canary-{CANARY} likes cello", subject="music")
+        others = [await desk.episode(text, subject="music") for text in ("likes viola", "likes oboe", "likes harp")]
+        [summary] = (await desk.consolidate()).created
+        await desk.distilling.distil(Distil(caller=desk.caller(), candidates=[f"canary-{CANARY} likes cello"] * 3))
+        told = await desk.recalled("who likes cello", session_id="ses_1")
+        assert CANARY in told.hits[0].memory.text, "the cache is warm"
+
+        receipt = await desk.delete(canary)
+
+        assert (receipt.deleted, receipt.rebuilt, receipt.complete) == ([canary], [summary], True)
+        assert receipt.tombstones > 0
+        rebuilt = await desk.get(summary)
+        assert rebuilt.text == "likes viola (ok)\nlikes oboe (ok)\nlikes harp (ok)"
+        assert rebuilt.sources == sorted(others)
+        assert CANARY not in str(await desk.recalled("who likes cello", session_id="ses_1"))
+        assert await _tables_with(memory_pool, CANARY) == []
+        await index.optimize()
+        assert [path for path in tmp_path.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()] == []
+
+        again = await desk.consolidate()
+        assert again.created == []
+        [relearned] = await desk.remember(
+            f"canary-{CANARY} likes cello", provenance=Provenance(kind="import"), layer="semantic"
+        )
+        assert relearned.status == "rejected"
+        assert (relearned.reason or "").startswith("forgotten")
+        [on_purpose] = await desk.remember(f"canary-{CANARY} likes cello", confirmations=1)
+        assert on_purpose.status == "created", "a person may say it again on purpose"
+
+
+async def test_deleting_a_summary_takes_the_episodes_that_nothing_else_uses(desk: Desk) -> None:
+    episodes = [await desk.episode(f"likes {what}", subject="music") for what in ("cello", "viola", "oboe")]
+    [summary] = (await desk.consolidate()).created
+    receipt = await desk.delete(summary)
+    assert set(receipt.deleted) == {summary, *episodes}
+    assert receipt.vectors == 1, "the episodes were cold and had no points"
+    assert await desk.indexed() == set()
+
+
+async def test_a_fact_said_by_itself_stays_when_what_was_made_from_it_goes(desk: Desk) -> None:
+    fact = await desk.store("Ana's manager is Bo")
+    derived = await desk.store("Ask Bo for Ana's leave", provenance=Provenance(kind="run", run_id="r", source=fact))
+    assert (await desk.delete(derived)).deleted == [derived]
+    derived = await desk.store("Bo signs Ana's leave", provenance=Provenance(kind="run", run_id="r", source=fact))
+    assert set((await desk.delete(fact)).deleted) == {fact, derived}
+
+
+async def test_an_id_from_create_deletes_and_an_unknown_one_is_not_found(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    assert (await desk.delete(id_)).deleted == [id_]
+    for act in (desk.delete, desk.get):
+        with pytest.raises(NotFound):
+            await act(id_)
+    assert await desk.indexed() == set()
+    points = await desk.rows("SELECT 1 FROM memory.index_outbox WHERE tenant_id = $1")
+    assert points == [], "nothing waits that could bring it back"
+
+
+async def test_only_its_owner_deletes_or_changes_a_shared_memory(desk: Desk) -> None:
+    id_ = await desk.store("The office is in Oslo", scopes=["tenant", "user:ana"])
+    bo = desk.caller("bo")
+    assert (await desk.get(id_, caller=bo)).text == "The office is in Oslo"
+    with pytest.raises(Denied):
+        await desk.delete(id_, caller=bo)
+    with pytest.raises(Denied):
+        await desk.remembering.correct(PatchMemory(caller=bo, id=id_, text="The office is in Rome"))
+
+
+async def test_one_call_erases_257_memories_and_nobody_elses(desk: Desk) -> None:
+    bo = desk.caller("bo")
+    for start in range(0, 257, 100):
+        await desk.remember(*(f"Ana's note number {n}" for n in range(start, min(start + 100, 257))))
+    kept = [await desk.store(f"Bo's note number {n}", caller=bo) for n in range(3)]
+    receipt = await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana"))
+    assert (receipt.count, receipt.vectors, receipt.complete, receipt.resume) == (257, 257, True, None)
+    rows = await desk.rows("SELECT memory_id FROM memory.memories WHERE tenant_id = $1")
+    assert {row["memory_id"] for row in rows} == set(kept) == await desk.indexed()
+    assert len(await desk.search("note number", caller=bo)) == 3
+    for table in ("history", "sources", "lexemes", "index_outbox", "events"):
+        assert (
+            await desk.rows(f"SELECT 1 FROM memory.{table} WHERE tenant_id = $1 AND {table}::text LIKE '%Ana%'") == []
+        )
+
+
+async def test_an_erasure_goes_on_where_it_stopped(desk: Desk) -> None:
+    await desk.remember(*(f"Ana's note number {n}" for n in range(25)))
+    calls = 0
+    resume: str | None = None
+    while True:
+        asked = OfUser(caller=desk.caller(), user_id="ana", limit=10, resume=resume)
+        receipt = await desk.forgetting.erase_user(asked)
+        calls += 1
+        if receipt.complete:
+            break
+        resume = receipt.resume
+    assert (calls, receipt.count) == (3, 25)
+    again = await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana", resume=resume))
+    assert (again.complete, again.count) == (True, 25), "the receipt is kept"
+
+
+async def test_nobody_erases_or_exports_for_another(desk: Desk) -> None:
+    for act in (desk.forgetting.erase_user, desk.reading.export):
+        with pytest.raises(Denied, match="user:bo"):
+            await act(OfUser(caller=desk.caller("ana", "user:b", "user:bob"), user_id="bo"))
+
+
+async def test_an_export_holds_everything_of_a_user_in_pages(desk: Desk) -> None:
+    fact: dict[str, Any] = {"subject": "Ana", "attribute": "city"}
+    old, new = await desk.store("Oslo", **fact), await desk.store("Rome", **fact)
+    for what in ("cello", "viola", "oboe"):
+        await desk.episode(f"likes {what}", subject="music")
+    await desk.consolidate()
+    await desk.store("Bo's", caller=desk.caller("bo"))
+    found: dict[str, str] = {}
+    resume = None
+    while True:
+        page = await desk.reading.export(OfUser(caller=desk.caller(), user_id="ana", limit=2, resume=resume))
+        found |= {item.id: item.status for item in page.items}
+        resume = page.resume
+        if resume is None:
+            break
+    assert len(found) == 6
+    assert (found[old], found[new]) == ("superseded", "active")
+    assert sorted(found.values()) == ["active", "active", "cold", "cold", "cold", "superseded"]
+
+
+async def test_a_deletion_without_the_index_says_so_and_the_relay_ends_it(desk: Desk, word_index: Outage) -> None:
+    id_ = await desk.store("Likes tea")
+    word_index.away = True
+    receipt = await desk.delete(id_)
+    word_index.away = False
+    assert (receipt.deleted, receipt.complete) == ([id_], False)
+    assert await desk.search("tea") == [], "the store is asked about every hit"
+    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
+    await desk.indexer.relay(64)
+    assert await desk.indexed() == set()
+
+
+async def _end(desk: Desk, id_: str) -> None:
+    await desk.delete(id_)
+
+
+async def _erase(desk: Desk, _: str) -> None:
+    await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana"))
+
+
+async def _supersede(desk: Desk, _: str) -> None:
+    await desk.store("Ana drinks coffee now", subject="Ana", attribute="drink")
+
+
+async def _expire(desk: Desk, id_: str) -> None:
+    moment = desk.clock() + timedelta(seconds=1)
+    await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, expires_at=moment))
+    desk.clock.ahead = timedelta(seconds=5)
+
+
+async def _restate(desk: Desk, _: str) -> None:
+    await desk.remember(
+        "Ana drinks water", external_id="drink", scopes=["team:a"], caller=desk.caller("ana", "team:a")
+    )
+    await desk.remember("Ana drinks water", external_id="drink")
+
+
+@pytest.mark.parametrize("change", [_end, _erase, _supersede, _expire, _restate])
+async def test_a_warm_recall_misses_what_changed_at_once_in_a_second_process_too(desk: Desk, change: Any) -> None:
+    id_ = await desk.store("Ana drinks tea", subject="Ana", attribute="drink", external_id="drink")
+    second = Desk(pool=desk.pool, index=desk.index, embedder=WordEmbedder(), clock=desk.clock, tenant=desk.tenant)
+    for warm in (desk, second, desk):
+        assert await warm.search("what does Ana drink tea") == ["Ana drinks tea"]
+    await change(desk, id_)
+    for cold in (desk, second):
+        assert "Ana drinks tea" not in await cold.search("what does Ana drink tea")
+
+
+async def test_a_relay_in_flight_cannot_bring_a_deleted_point_back(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    await desk.inventory.enqueue(desk.tenant, [id_])
+    [due] = await desk.outbox.lease_these(desk.tenant, [id_])
+    deletion = asyncio.create_task(desk.delete(id_))
+    await asyncio.wait([deletion], timeout=0.3)
+    assert not deletion.done(), "the receipt waits for the relay that holds the memory"
+    await desk.indexer._work([due])
+    receipt = await deletion
+    assert receipt.complete
+    assert await desk.indexed() == set()
+
+
+async def test_the_end_of_a_session_takes_its_memories_and_no_others(desk: Desk) -> None:
+    for session in ("ses_1", "ses_2"):
+        provenance = Provenance(kind="run", run_id="run_1", session_id=session)
+        await desk.store("Working on the release", layer="session", provenance=provenance)
+    kept = await desk.store("Likes tea", provenance=Provenance(session_id="ses_1"))
+    ended = await desk.forgetting.end_session(desk.tenant, "ses_1")
+    assert len(ended.deleted) == 1
+    rows = await desk.rows("SELECT memory_id, session_id FROM memory.memories WHERE tenant_id = $1")
+    assert {row["session_id"] for row in rows if row["memory_id"] != kept} == {"ses_2"}
+
+
+async def _tables_with(pool: Pool, text: str) -> list[str]:
+    tables = await pool.fetch(
+        "SELECT table_schema || '.' || table_name AS name FROM information_schema.tables"
+        " WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
+    )
+    return [
+        row["name"]
+        for row in tables
+        if await pool.fetchval(f"SELECT count(*) FROM {row['name']} t WHERE t::text LIKE $1", f"%{text}%")
+    ]

@@ -1,0 +1,171 @@
+"""The index follows the store: work is replayed after a crash, drift is found, embedders are never mixed."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from caisson.common.errors import Misconfigured
+from caisson.common.memories import NewMemory, Reconcile
+from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
+from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
+from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
+from caisson.memory.domain.housekeeping import refuse_other_embedder
+from caisson.memory.domain.indexing import EmbedderIdentity, Point
+from caisson.memory.domain.layers import Layer
+from tests.support.gateway import create_database
+from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
+
+
+async def test_what_was_committed_and_not_indexed_is_indexed_by_the_next_relay(
+    desk: Desk, word_index: Outage
+) -> None:
+    word_index.away = True
+    id_ = await desk.store("Likes tea")
+    word_index.away = False
+    assert await desk.indexed() == set(), "the store came first"
+    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
+    successor = Desk(pool=desk.pool, index=desk.index, embedder=desk.embedder, clock=desk.clock, tenant=desk.tenant)
+    await successor.indexer.relay(64)
+    assert await desk.indexed() == {id_}
+    assert await successor.indexer.relay(64) == 0, "and nothing twice"
+
+
+async def test_work_of_a_relay_that_died_is_done_by_another(desk: Desk, word_index: Outage) -> None:
+    word_index.away = True
+    id_ = await desk.store("Likes tea")
+    word_index.away = False
+    assert len(await desk.outbox.lease_these(desk.tenant, [id_])) == 1
+    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
+    await desk.indexer.relay(64)
+    assert await desk.indexed() == set(), "the lease is respected"
+    await desk.outbox.release_all()
+    await desk.indexer.relay(64)
+    assert await desk.indexed() == {id_}
+
+
+async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(desk: Desk, word_index: Outage) -> None:
+    class Choking(WordEmbedder):
+        async def embed(self, texts):  # type: ignore[no-untyped-def]
+            if any("poison" in text for text in texts):
+                raise RuntimeError("a bug")
+            return await super().embed(texts)
+
+    word_index.away = True
+    ids = [await desk.store(text) for text in ("one poison", "one tea", "one coffee")]
+    word_index.away = False
+    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
+    choking = replace(desk, embedder=Choking())
+    await choking.indexer.relay(64)
+    assert await desk.indexed() == set(ids[1:])
+    [(memory_id, error)] = await desk.rows("SELECT memory_id, error FROM memory.index_outbox WHERE tenant_id = $1")
+    assert (memory_id, error) == (ids[0], "RuntimeError")
+    await desk.pool.execute("DELETE FROM memory.memories WHERE memory_id = $1", ids[0])
+
+
+async def test_reconciling_finds_a_missing_an_orphaned_and_a_stale_memory(desk: Desk) -> None:
+    missing, stale, whole = [await desk.store(f"likes {what}") for what in ("tea", "coffee", "water")]
+    await desk.index.delete_memories(desk.tenant, [missing])
+    point = Point(
+        memory_id="mem_orphan",
+        chunk=0,
+        version=1,
+        tenant=desk.tenant,
+        scopes=frozenset({"user:ana"}),
+        layer=Layer.SEMANTIC,
+        valid_from=desk.clock(),
+        valid_to=None,
+        expires_at=None,
+        text="an orphan likes tea",
+        dense=(await desk.embedder.embed(["an orphan"]))[0],
+    )
+    await desk.index.upsert([point])
+    await desk.pool.execute("UPDATE memory.memories SET version = 7 WHERE memory_id = $1", stale)
+    await desk.pool.execute("DELETE FROM memory.index_outbox WHERE memory_id = $1", stale)
+    assert await desk.search("an orphan likes tea") != ["an orphan likes tea"], "the store is asked about every hit"
+
+    found = await desk.reconciling.reconcile(Reconcile(caller=desk.caller()))
+    assert (found.checked, found.missing, found.orphaned, found.stale) == (3, 1, 1, 1)
+    await desk.indexer.relay(64)
+    assert await desk.indexed() == {missing, stale, whole}
+    again = await desk.reconciling.reconcile(Reconcile(caller=desk.caller()))
+    assert (again.missing, again.orphaned, again.stale) == (0, 0, 0)
+
+
+async def test_another_embedder_is_refused_with_both_named_and_may_take_over(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    pool = await connect_pool(await create_database(postgres_url), application="tests")
+    await migrate(pool, MIGRATIONS_DIR, schema=SCHEMA)
+    embeddings = PostgresEmbeddings(pool, load_queries(QUERIES_FILE))
+    first = WordEmbedder()
+    await embeddings.embed_with(first.identity)
+    async with open_index(tmp_path, first) as index:
+        id_ = await Desk(pool=pool, index=index, embedder=first, clock=Turntable()).store("Likes tea")
+
+    second = WordEmbedder()
+    second.identity = EmbedderIdentity(name="other words", dimensions=first.identity.dimensions, digest="o" * 64)
+    for other in (second.identity, replace(first.identity, dimensions=64), replace(first.identity, digest="x")):
+        with pytest.raises(Misconfigured, match=rf"words \(128 dimensions.*{other.name} \({other.dimensions}"):
+            await refuse_other_embedder(embeddings, other)
+    await refuse_other_embedder(embeddings, first.identity)
+
+    await embeddings.embed_with(second.identity)
+    async with open_index(tmp_path / "second", second) as index:
+        desk = Desk(pool=pool, index=index, embedder=second, clock=Turntable())
+        assert await desk.indexer.relay(64) == 1
+        assert await pool.fetchval("SELECT embedder FROM memory.memories WHERE memory_id = $1", id_) == "o" * 64
+    await pool.close()
+
+
+async def test_a_read_never_leaves_the_gate_out(memory_pool: Pool) -> None:
+    """Statements that tell a memory's text to a reader stand behind the one predicate."""
+    queries = load_queries(QUERIES_FILE)
+    telling = [
+        "read_memory",
+        "list_memories",
+        "visible_among",
+        "search_lexemes",
+        "read_history",
+        "export_owned",
+        "active_episodes",
+        "injected_texts",
+        "standing",
+        "facts_around",
+    ]
+    for name in telling:
+        sql = getattr(queries, name).sql
+        assert "memory.readable(" in sql or "memory.visible(" in sql, name
+        assert "FROM memory.memories" not in sql, name
+
+
+async def test_every_statement_is_one_that_the_schema_takes(memory_pool: Pool) -> None:
+    queries = load_queries(QUERIES_FILE)
+    async with memory_pool.acquire() as connection:
+        for name in queries.available_queries:
+            if not name.endswith("_cursor"):
+                await connection.prepare(getattr(queries, name).sql)
+
+
+async def test_writers_and_the_relay_of_one_tenant_never_lock_each_other_out(desk: Desk) -> None:
+    """Facts that replace each other touch several memories a write; the relay settles the same ones meanwhile."""
+
+    async def write(number: int) -> None:
+        texts = [f"fact {number % 3} is now {number} of {n}" for n in range(6)]
+        memories = [
+            NewMemory(text=text, subject="s", attribute=str((number + n) % 6)) for n, text in enumerate(texts)
+        ]
+        await desk.remember(*memories)
+
+    async def relay() -> None:
+        for _ in range(20):
+            await desk.indexer.relay(7)
+
+    await asyncio.gather(relay(), relay(), *(write(number) for number in range(24)))
+    while await desk.indexer.relay(64):
+        pass
+    active = await desk.rows("SELECT memory_id FROM memory.memories WHERE tenant_id = $1 AND status = 'active'")
+    assert len(active) == 6
+    assert {row["memory_id"] for row in active} <= await desk.indexed()
+    assert await desk.rows("SELECT 1 FROM memory.index_outbox WHERE tenant_id = $1") == []

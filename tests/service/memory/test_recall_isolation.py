@@ -1,0 +1,192 @@
+"""Whoever asks, however, and whatever goes on meanwhile: nothing is told that the hard filter does not admit."""
+
+import asyncio
+import random
+import secrets
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from caisson.common.errors import InvalidInput, NotFound
+from caisson.common.ids import TenantId
+from caisson.common.memories import Caller, Feedback, Provenance, Recalled, Search
+from caisson.common.postgres import Pool
+from caisson.memory.domain.layers import Layer
+from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder
+
+WORDS = ("amber", "birch", "copper", "delta", "ember", "fjord", "garnet", "heron")
+USERS = ("ana", "ana2", "an", "user:ana")
+SCOPES = ("team:a", "team:ab", "team", "tenant2", "user:an")
+SESSIONS = (None, "ses_1", "ses_2")
+NOW = datetime.now(UTC)
+PAST = tuple(NOW + timedelta(days=days) for days in (-400, -200, -100, -10))
+MEMORIES = 160
+PROBES = 200
+
+ADMITTED = """
+SELECT memory_id FROM memory.memories
+WHERE tenant_id = $1 AND scopes && $2::text[] AND status <> 'cold'
+  AND valid_from <= $3 AND (valid_to IS NULL OR valid_to > $3) AND (expires_at IS NULL OR expires_at > $4)
+  AND (cardinality($5::text[]) = 0 OR layer = ANY ($5)) AND (layer <> 'session' OR session_id = $6)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Three tenants whose names begin alike, each with memories of every kind."""
+
+    desk: Desk
+    tenants: tuple[TenantId, ...]
+
+    def of(self, tenant: TenantId) -> Desk:
+        return replace(self.desk, tenant=tenant)
+
+
+@pytest.fixture(scope="module")
+async def world(memory_pool: Pool, word_index: Outage) -> World:
+    word_index.away = False
+    rng = random.Random(7)
+    desk = Desk(pool=memory_pool, index=word_index, embedder=WordEmbedder(), clock=Turntable())
+    name = f"t{secrets.token_hex(4)}"
+    made = World(desk=desk, tenants=(TenantId(name), TenantId(f"{name}0"), TenantId(f"{name}-x")))
+    for number in range(MEMORIES):
+        await _remember(made, rng, number)
+    cold = "UPDATE memory.memories SET status = 'cold' WHERE tenant_id = $1 AND status = 'active' AND random() < 0.1"
+    for tenant in made.tenants:
+        await memory_pool.execute(cold, tenant)
+        await made.of(tenant).indexer.relay(1_000)
+    return made
+
+
+async def _remember(world: World, rng: random.Random, number: int) -> None:
+    """Remember something random; what the rules refuse is left out."""
+    layer = rng.choice(list(Layer))
+    valid_from = rng.choice((None, *PAST))
+    begin = valid_from or NOW
+    granted = rng.sample(SCOPES, 2)
+    fields: dict[str, Any] = {
+        "layer": layer.value,
+        "scopes": rng.choice((None, ["tenant"], granted, granted[:1])),
+        "valid_from": valid_from,
+        "valid_to": rng.choice((None, None, begin + timedelta(days=rng.choice((5, 150, 900))))),
+        "expires_at": rng.choice((None, None, NOW + timedelta(hours=1))),
+        "outcome": "ok" if layer is Layer.EPISODIC else None,
+        "confirmations": 3 if layer is Layer.PROCEDURAL else 0,
+        "provenance": Provenance(run_id=f"run_{number}", session_id=rng.choice(("ses_1", "ses_2"))),
+    }
+    if layer is Layer.SEMANTIC and rng.random() < 0.4:
+        fields |= {"subject": "thing", "attribute": rng.choice(("colour", "size"))}
+    desk = world.of(rng.choice(world.tenants))
+    caller = desk.caller(rng.choice(USERS), *granted)
+    await desk.remember(f"{number} {' '.join(rng.choices(WORDS, k=4))}", caller=caller, **fields)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> dict[str, Any]:
+    """Return how somebody asks."""
+    return {
+        "tenant": draw(st.sampled_from((0, 1, 2))),
+        "user": draw(st.sampled_from(USERS)),
+        "granted": draw(st.lists(st.sampled_from((*SCOPES, "user:ana")), max_size=3)),
+        "query": " ".join(draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4))),
+        "layers": draw(st.lists(st.sampled_from([layer.value for layer in Layer]), max_size=3, unique=True)),
+        "as_of": draw(st.sampled_from((None, None, *PAST, NOW + timedelta(days=30)))),
+        "session_id": draw(st.sampled_from(SESSIONS)),
+        "k": draw(st.sampled_from((1, 8, 100))),
+        "away": draw(st.sampled_from(("", "", "index", "embedder"))),
+        "as_context": draw(st.booleans()),
+        "ahead": draw(st.sampled_from((timedelta(), timedelta(hours=2)))),
+    }
+
+
+@given(asked=questions())
+@settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+async def test_nothing_is_told_counted_or_rewarded_beyond_the_hard_filter(
+    world: World, word_index: Outage, asked: dict[str, Any]
+) -> None:
+    desk = world.of(world.tenants[asked["tenant"]])
+    word_index.away, desk.embedder.away = asked["away"] == "index", asked["away"] == "embedder"
+    desk.clock.ahead = asked["ahead"]
+    caller = desk.caller(asked["user"], *asked["granted"])
+    wishes = {name: asked[name] for name in ("query", "layers", "as_of", "session_id", "k")}
+    try:
+        ids, found, retrieval_id = await _ask(desk, Search(caller=caller, token_budget=100_000, **wishes), asked)
+    except InvalidInput:
+        assert (asked["layers"], asked["session_id"]) == (["session"], None)
+        return
+    finally:
+        word_index.away = desk.embedder.away = False
+    admitted = await _admitted(desk, caller, asked)
+    assert set(ids) <= admitted
+    assert found <= len(admitted)
+    rewarded = await desk.recall.feedback(Feedback(caller=caller, retrieval_id=retrieval_id, reward=1.0))
+    assert set(rewarded.updated) == set(ids)
+    stranger = desk.caller("somebody", *asked["granted"])
+    with pytest.raises(NotFound):
+        await desk.recall.feedback(Feedback(caller=stranger, retrieval_id=retrieval_id, reward=1.0))
+
+
+async def _ask(desk: Desk, request: Search, asked: dict[str, Any]) -> tuple[list[str], int, str]:
+    if asked["as_context"]:
+        context = await desk.recall.context(request)
+        return context.ids, context.diagnostics.found, context.retrieval_id
+    told = await desk.recall.search(request)
+    return [hit.memory.id for hit in told.hits], told.diagnostics.found, told.retrieval_id
+
+
+async def _admitted(desk: Desk, caller: Caller, asked: dict[str, Any]) -> set[str]:
+    """Ask SQL itself, in words of its own."""
+    now = desk.clock()
+    allowed = [f"user:{caller.user_id}", "tenant", *caller.scopes]
+    layers = asked["layers"] or [layer.value for layer in Layer]
+    rows = await desk.rows(ADMITTED, allowed, asked["as_of"] or now, now, layers, asked["session_id"])
+    return {row["memory_id"] for row in rows}
+
+
+async def test_probes_of_other_tenants_find_nothing_while_everything_changes(world: World) -> None:
+    """Searches for the very words that others store, beside writes, deletions and the index's own upkeep."""
+    word = {tenant: f"secret{secrets.token_hex(4)}" for tenant in world.tenants}
+    stop = asyncio.Event()
+
+    async def change(tenant: TenantId) -> None:
+        desk, kept, number = world.of(tenant), list[str](), 0
+        while not stop.is_set():
+            number += 1
+            kept.append(await desk.store(f"{word[tenant]} {WORDS[number % 8]} {number}", scopes=["tenant"]))
+            if len(kept) > 4:
+                await desk.delete(kept.pop(0))
+            await asyncio.sleep(0.1)
+
+    async def tidy() -> None:
+        while not stop.is_set():
+            await world.desk.index.optimize()
+            await asyncio.sleep(0.01)
+
+    changing = [asyncio.create_task(work) for work in (*map(change, world.tenants), tidy())]
+    rng = random.Random(11)
+    try:
+        told = [await _probe(world, word, rng) for _ in range(PROBES)]
+    finally:
+        stop.set()
+        await asyncio.gather(*changing)
+    assert sum(len(answer.hits) for answer in told) > PROBES, "the askers did find their own"
+
+
+async def _probe(world: World, word: dict[TenantId, str], rng: random.Random) -> Recalled:
+    tenant = rng.choice(world.tenants)
+    desk = world.of(tenant)
+    query = " ".join((*word.values(), rng.choice(WORDS)))
+    answer = await desk.recalled(query, caller=desk.caller(rng.choice(USERS), *rng.sample(SCOPES, 1)), k=100)
+    others = [foreign for owner, foreign in word.items() if owner != tenant]
+    assert not any(foreign in hit.memory.text for hit in answer.hits for foreign in others)
+    return answer

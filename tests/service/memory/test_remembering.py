@@ -1,0 +1,249 @@
+"""What becomes of what is said: one row per fact, however often and by however many at once."""
+
+import asyncio
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from caisson.common.errors import InvalidInput, NotFound, PayloadTooLarge
+from caisson.common.memories import ById, NewMemory, PatchMemory, Provenance, Search
+from tests.support.memory_desk import Desk
+
+
+async def test_twenty_at_once_make_one_memory_and_get_one_id(desk: Desk) -> None:
+    answers = await asyncio.gather(*(desk.remember("Lives in Oslo") for _ in range(20)))
+    results = [result for answer in answers for result in answer]
+    assert len({result.id for result in results}) == 1
+    assert sorted(result.status for result in results) == ["created"] + ["duplicate_of"] * 19
+    assert await desk.rows("SELECT 1 FROM memory.memories WHERE tenant_id = $1") == [(1,)]
+    [other] = await desk.remember("Lives in Oslo", caller=desk.caller("bo"))
+    assert other.status == "created", "another user's memory is another memory"
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("The deadline is 15 Oct", "The deadline is 16 Oct"),
+        ("The service listens on port 8080", "The service listens on port 8081"),
+        ("Ana likes olives", "Ana does not like olives"),
+        ("Alice manages Bob", "Bob manages Alice"),
+    ],
+)
+async def test_near_texts_of_another_meaning_are_two_memories(desk: Desk, one: str, two: str) -> None:
+    context = "As agreed with the whole billing team on Monday:"
+    first = await desk.store(f"{context} {one}")
+    [second] = await desk.remember(f"{context} {two}")
+    assert second.status == "created"
+    assert second.similar_to == first
+
+
+async def test_the_same_in_other_spelling_is_a_duplicate_that_names_its_memory(desk: Desk) -> None:
+    first = await desk.store("The deploy port is 8080")
+    [again] = await desk.remember("deploy port is 8080.")
+    assert (again.status, again.id) == ("duplicate_of", first)
+
+
+async def test_a_newer_fact_takes_the_place_of_the_older_one(desk: Desk) -> None:
+    fact: dict[str, Any] = {"subject": "olives", "attribute": "opinion"}
+    old = await desk.store("likes olives", **fact)
+    between = desk.clock()
+    [new] = await desk.remember("hates olives", **fact)
+    assert (new.status, new.supersedes) == ("superseded", [old])
+    assert await desk.search("olives") == ["hates olives"]
+    assert await desk.search("olives", as_of=between) == ["likes olives"]
+    history = await desk.reading.history(_by_id(desk, new.id))
+    assert [(entry.change, entry.text) for entry in history.entries] == [
+        ("remembered", "likes olives"),
+        ("superseded", "likes olives"),
+        ("remembered", "hates olives"),
+    ]
+    believed = await desk.reading.history(_by_id(desk, new.id, as_of=between))
+    assert [entry.text for entry in believed.entries] == ["likes olives"]
+    assert (await desk.get(old)).superseded_by == new.id
+
+
+async def test_a_chain_of_facts_stays_one_line_under_concurrency(desk: Desk) -> None:
+    fact: dict[str, Any] = {"subject": "Ana", "attribute": "city"}
+    await asyncio.gather(*(desk.remember(f"Ana lives in city {n}", **fact) for n in range(12)))
+    rows = await desk.rows(
+        "SELECT memory_id, status, superseded_by, valid_from, valid_to FROM memory.memories"
+        " WHERE tenant_id = $1 ORDER BY valid_from"
+    )
+    assert [row["status"] for row in rows] == ["superseded"] * 11 + ["active"]
+    for earlier, later in pairwise(rows):
+        assert (earlier["superseded_by"], earlier["valid_to"]) == (later["memory_id"], later["valid_from"])
+
+
+async def test_a_fact_that_comes_late_goes_into_the_past(desk: Desk) -> None:
+    fact: dict[str, Any] = {"subject": "Ana", "attribute": "manager"}
+    now = desk.clock()
+    await desk.store("Ana reports to Bo", valid_from=now - timedelta(days=10), **fact)
+    current = await desk.store("Ana reports to Cy", valid_from=now - timedelta(days=1), **fact)
+    await desk.remember("Ana reports to Di", valid_from=now - timedelta(days=5), **fact)
+    assert await desk.search("Ana reports") == ["Ana reports to Cy"]
+    assert await desk.search("Ana reports", as_of=now - timedelta(days=3)) == ["Ana reports to Di"]
+    assert await desk.search("Ana reports", as_of=now - timedelta(days=8)) == ["Ana reports to Bo"]
+    assert (await desk.get(current)).status == "active"
+
+
+async def test_a_superseded_value_does_not_return_through_its_episode(desk: Desk) -> None:
+    episode = await desk.episode("Ana said that her manager is Bo")
+    said = Provenance(kind="run", run_id="run_1", source=episode)
+    await desk.store("Ana's manager is Bo", subject="Ana", attribute="manager", provenance=said)
+    await desk.store("Ana's manager is Cy", subject="Ana", attribute="manager")
+    context = await desk.recall.context(_search(desk, "Ana's manager"))
+    assert "Cy" in context.text
+    assert "Bo" not in context.text
+    assert (await desk.get(episode)).status == "cold", "kept, and out of recall"
+
+
+async def test_an_external_id_is_one_object_whose_text_may_change(desk: Desk) -> None:
+    for external in ("mem-1", "./a.md_1", "6F1C2F0E-5A57-5D0B-9D55-5F3A0C8F4C11", "0", str(2**63)):
+        first = await desk.store(f"says {external}", external_id=external)
+        [again] = await desk.remember(f"says {external}", external_id=external)
+        assert (again.status, again.id) == ("duplicate_of", first), "the same key twice is one row"
+        [changed] = await desk.remember(f"now says {external}", external_id=external)
+        assert (changed.status, changed.id) == ("superseded", first)
+        view = await desk.get(external)
+        assert (view.id, view.external_id, view.text) == (first, external, f"now says {external}")
+        [others] = await desk.remember("bo's own", external_id=external, caller=desk.caller("bo"))
+        assert others.id not in {None, first}
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "why"),
+    [
+        ({"scopes": ["team:b"]}, "memories.0.scopes", "a scope that the caller has not"),
+        ({"scopes": ["user:bo"]}, "memories.0.scopes", "another user's"),
+        ({"scopes": ["team:"]}, "memories.0.scopes", "a prefix of one that it has"),
+        ({"scopes": []}, "memories.0.scopes", "nobody's"),
+        ({"scopes": [""]}, "memories.0.scopes", "an empty name"),
+        ({"metadata": {"tenant_id": "b"}}, "memories.0.metadata.tenant_id", "metadata that claims a tenant"),
+        ({"metadata": {"a": float("inf")}}, "memories.0.metadata", "no JSON"),
+        ({"metadata": {"a": "\x00"}}, "memories.0.metadata", "no text for PostgreSQL"),
+        ({"metadata": {"a": "x" * 20_000}}, "memories.0.metadata", "too much"),
+        ({"tags": ["x" * 300]}, "memories.0.tags", "too long a tag"),
+        ({"subject": "x" * 300}, "memories.0.subject", "too long a name"),
+        ({"external_id": ""}, "memories.0.external_id", "an empty id"),
+    ],
+)
+async def test_bad_input_names_its_field_and_stores_nothing(
+    desk: Desk, values: dict[str, Any], field: str, why: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await desk.remember("Likes tea", caller=desk.caller("ana", "team:a"), **values)
+    assert [item.field for item in caught.value.fields] == [field], why
+    assert await desk.rows("SELECT 1 FROM memory.memories WHERE tenant_id = $1") == []
+
+
+async def test_times_must_be_in_order_and_aware(desk: Desk) -> None:
+    now = desk.clock()
+    with pytest.raises(InvalidInput, match="valid_to must come after valid_from"):
+        await desk.remember("Likes tea", valid_from=now, valid_to=now)
+    with pytest.raises(ValueError, match="timezone"):
+        NewMemory.model_validate_json('{"text": "Likes tea", "valid_from": "2026-03-01T10:00:00"}')
+    same = [
+        NewMemory.model_validate_json(f'{{"text": "at {n}", "valid_from": "{text}"}}')
+        for n, text in enumerate(("2026-03-29T02:30:00+05:30", "2026-03-28T21:00:00Z"))
+    ]
+    assert {(await desk.get(result.id or "")).valid_from for result in await desk.remember(*same)} == {
+        same[0].valid_from
+    }
+
+
+async def test_a_text_over_the_limit_is_refused_and_one_below_it_is_found_to_its_end(desk: Desk) -> None:
+    with pytest.raises(PayloadTooLarge, match="262144"):
+        await desk.remember("x" * (1 << 20))
+    await desk.store("word " * 40_000 + "the vault code name is heliotrope")
+    await desk.indexer.relay(64)
+    assert "heliotrope" in (await desk.search("heliotrope", token_budget=100_000))[0]
+
+
+async def test_what_a_recall_told_is_not_learned_from_its_own_session(desk: Desk) -> None:
+    stored = await desk.store("Ana lives in Oslo")
+    [told] = await desk.search("Where does Ana live", session_id="ses_1")
+    echo = Provenance(kind="run", run_id="run_1", session_id="ses_1")
+    results = await desk.remember(*[f"- {told}."] * 50, provenance=echo, layer="session")
+    assert {(result.status, result.similar_to) for result in results} == {("rejected", stored)}
+    assert all((result.reason or "").startswith("echo") for result in results)
+    assert len(await desk.rows("SELECT 1 FROM memory.memories WHERE tenant_id = $1")) == 1
+
+
+async def test_each_memory_of_a_batch_gets_its_own_answer(desk: Desk) -> None:
+    results = await desk.remember("ok thanks", "Likes tea", "key AKIAIOSFODNN7EXAMPLE", "Likes tea", "Likes coffee")
+    assert [result.status for result in results] == ["rejected", "created", "rejected", "duplicate_of", "created"]
+    assert results[2].reason == "secret: the text holds an AWS access key"
+    assert results[3].id == results[1].id
+
+
+async def test_a_write_succeeds_while_the_embedder_is_away_and_tells_nobody_elses(desk: Desk) -> None:
+    await desk.store("Ana lives in Oslo")
+    desk.embedder.away = True
+    bo = desk.caller("bo")
+    await desk.store("Bo lives in Quito", caller=bo)
+    desk.embedder.away = False
+    assert await desk.search("lives in", caller=bo) == []
+    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
+    await desk.indexer.relay(64)
+    assert await desk.search("lives in", caller=bo) == ["Bo lives in Quito"]
+
+
+async def test_a_patch_changes_what_it_names_and_nothing_else(desk: Desk) -> None:
+    expires = desk.clock() + timedelta(days=9)
+    id_ = await desk.store("Likes tea", tags=["a"], importance=0.9, expires_at=expires, metadata={"k": 1})
+    before = await desk.get(id_)
+    after = await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, text="Likes green tea"))
+    changed = {"text": "Likes green tea", "version": 2, "updated_at": after.updated_at}
+    assert after.model_dump() == before.model_dump() | changed
+    assert after.updated_at > before.updated_at
+    assert await desk.search("green tea") == ["Likes green tea"]
+
+
+async def test_a_patch_cannot_move_a_memory(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    for claim in ("tenant_id", "user_id", "scope", "scopes"):
+        with pytest.raises(InvalidInput, match=claim):
+            await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, metadata={claim: "eve"}))
+    [row] = await desk.rows("SELECT user_id, scopes, metadata FROM memory.memories WHERE tenant_id = $1")
+    assert tuple(row) == ("ana", ["user:ana"], {})
+
+
+async def test_a_stranger_is_answered_as_if_there_were_nothing(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea", external_id="tea")
+    stranger = Desk(pool=desk.pool, index=desk.index, embedder=desk.embedder, clock=desk.clock)
+    answers = set()
+    for caller in (stranger.caller(), desk.caller("bo"), desk.caller("bo", "team:a")):
+        for asked in (id_, "tea", "mem_unknown"):
+            by_id = _by_id(desk, asked).model_copy(update={"caller": caller})
+            for act in (desk.reading.get, desk.reading.history, desk.forgetting.delete):
+                with pytest.raises(NotFound) as caught:
+                    await act(by_id)
+                answers.add((caught.value.code, caught.value.detail))
+            with pytest.raises(NotFound) as caught:
+                await desk.remembering.correct(PatchMemory(caller=caller, id=asked, text="Likes coffee"))
+            answers.add((caught.value.code, caught.value.detail))
+    assert answers == {("not_found", "no such memory")}
+    assert (await desk.get(id_)).text == "Likes tea"
+
+
+async def test_an_idempotent_write_is_one_row_after_a_restart_too(desk: Desk) -> None:
+    episode: dict[str, Any] = {
+        "layer": "episodic",
+        "outcome": "succeeded",
+        "provenance": Provenance(kind="run", run_id="run_7"),
+        "external_id": "run_7:end",
+    }
+    first = await desk.store("Deployed v2", **episode)
+    restarted = Desk(pool=desk.pool, index=desk.index, embedder=desk.embedder, clock=desk.clock, tenant=desk.tenant)
+    [again] = await restarted.remember("Deployed v2", **episode)
+    assert (again.status, again.id) == ("duplicate_of", first)
+
+
+def _by_id(desk: Desk, id_: str | None, **values: Any) -> ById:
+    return ById(caller=desk.caller(), id=id_ or "", **values)
+
+
+def _search(desk: Desk, query: str) -> Search:
+    return Search(caller=desk.caller(), query=query)
