@@ -92,6 +92,7 @@ async def test_from_the_first_start_to_a_killed_supervisor(tmp_path: Path) -> No
             "nats": 1,
             "gateway": 1,
             "proxy": 1,
+            "memory": 1,
             "runner": 2,
         }
         for url in told["metrics_urls"].values():

@@ -9,7 +9,7 @@ import pytest
 from caisson.common.channel import write_preamble
 from caisson.common.contexts import RunContext
 from caisson.common.subjects import CONTEXTS_STREAM
-from caisson.stack.nats import EmbeddedNats
+from caisson.stack.nats import SERVICES, EmbeddedNats
 from tests.support.eventually import eventually
 from tests.support.proxies import CHANNEL_KEY, Gateway, ProxyProcess, a_context
 from tests.support.raw_client import connected
@@ -98,7 +98,7 @@ async def own(
     tmp_path: Path, shared_upstream: RawUpstream
 ) -> AsyncIterator[tuple[EmbeddedNats, Gateway, ProxyProcess]]:
     """A NATS, a gateway and a proxy that a test may ruin."""
-    passwords = {name: "p" + "x" * 20 + name for name in ("gateway", "runner", "proxy")}
+    passwords = {name: "p" + "x" * 20 + name for name in SERVICES}
     nats = EmbeddedNats(tmp_path / "nats", passwords=passwords)
     await nats.start()
     gateway = Gateway(nats)
