@@ -37,6 +37,7 @@ MALFORMED = (
     (POST + b"Transfer-Encoding: chunked\r\n\r\n5\nhello\n0\n\n", "bare line feeds in chunks"),
     (POST + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n", "a chunk size beyond 64 bits"),
     (b"POST /open/x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "chunks in HTTP/1.0"),
+    (GET + b"Host: a\r\nConnection: " + b",".join(b"x%d" % n for n in range(40)) + b"\r\n\r\n", "names without end"),
     (GET + b"\r\n", "no Host"),
     (GET + b"Host: a\r\nHost: a\r\n\r\n", "two Hosts"),
     (GET + b"Host: a\r\nX: 1\r\n folded\r\n\r\n", "a folded header"),

@@ -89,6 +89,15 @@ async def test_a_refused_body_is_never_asked_for(proxy: ProxyProcess, upstream: 
         assert await wire.ended()
 
 
+async def test_a_body_that_is_said_to_be_empty_is_said_so_upstream(
+    proxy: ProxyProcess, upstream: RawUpstream, run: RunContext
+) -> None:
+    await proxy.ask("/open/x", run, method="POST", headers=("Content-Length: 0",))
+    assert upstream.last.values("Content-Length") == ["0"]
+    await proxy.ask("/open/x", run, method="POST")
+    assert upstream.last.values("Content-Length") == []
+
+
 async def test_chunks_pass_in_both_directions_with_their_trailers(
     proxy: ProxyProcess, upstream: RawUpstream, run: RunContext
 ) -> None:
@@ -315,6 +324,23 @@ async def test_a_websocket_is_carried_with_its_first_frame_in_both_directions(
         assert await wire.reader.readexactly(5) == b"tsrif"
         await wire.send(b"again")
         assert await wire.reader.readexactly(5) == b"niaga"
+
+
+async def test_the_last_frame_of_a_client_that_hangs_up_arrives(
+    proxy: ProxyProcess, upstream: RawUpstream, run: RunContext
+) -> None:
+    heard = asyncio.get_running_loop().create_future()
+
+    async def socket(received: Received) -> None:
+        await received.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        heard.set_result(await received.reader.read(-1))
+
+    upstream.answer = socket
+    async with on_channel(proxy, run) as wire:
+        await wire.send(request("GET", "/open/x", "Connection: Upgrade", "Upgrade: websocket"))
+        assert (await wire.reply()).status == 101
+        await wire.send(b"goodbye")
+    assert await asyncio.wait_for(heard, 2) == b"goodbye"
 
 
 async def test_a_websocket_is_refused_like_any_request_and_dials_nobody(

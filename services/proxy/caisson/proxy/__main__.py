@@ -1,6 +1,7 @@
 """`python -m caisson.proxy`: read the settings, serve."""
 
 import gc
+import resource
 import sys
 
 import uvloop
@@ -16,6 +17,8 @@ _YOUNG_OBJECTS = 10_000
 
 def main() -> int:
     """Serve until told to end; a typed error is one line and exit code 1."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two connections for each request under way
     gc.set_threshold(_YOUNG_OBJECTS)  # requests leave no cycles behind: looking for them every 700 objects is waste
     try:
         settings = load(ProxySettings)

@@ -107,7 +107,7 @@ class LimitsDeclaration(Declaration):
     first_byte_s: float = Field(default=60, gt=0, strict=False, allow_inf_nan=False)
     idle_s: float = Field(default=120, gt=0, strict=False, allow_inf_nan=False)
     request_body_mib: float = Field(default=64, gt=0, strict=False, allow_inf_nan=False)
-    json_body_kib: float = Field(default=1024, gt=0, strict=False, allow_inf_nan=False)
+    json_body_kib: float = Field(default=512, gt=0, strict=False, allow_inf_nan=False)
 
 
 class UpstreamDeclaration(Declaration):

@@ -69,10 +69,15 @@ class UpstreamConnection(asyncio.Protocol):
             self.abort()
 
     def abort(self) -> None:
-        """End it at once; the receiver is told nothing more."""
+        """End it, and once HTTP has been left not before what was written has gone; nothing more is told."""
         self._receiver = None
-        if self._transport is not None:
+        if self._transport is None:
+            return
+        if self._reader.switched is None:
             self._transport.abort()
+        else:
+            self._writes.finish(self._transport)
+            self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""

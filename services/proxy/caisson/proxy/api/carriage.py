@@ -42,6 +42,9 @@ class Owner(Protocol):
     def broken(self, reason: Reason) -> None:
         """The answer was begun and cannot be completed."""
 
+    def has_ended(self) -> Refuse | None:
+        """Return a refusal once the run is over."""
+
     def wait_for(self, work: Coroutine[None, None, None]) -> None:
         """Run `work` while nothing more is read from the client."""
 
@@ -192,8 +195,13 @@ class Carriage:
         except Unreachable as error:
             detail = f"The upstream {policy.name!r} cannot be reached: {error}. Nothing was sent."
             self._owner.refuse(Refuse(reason=Reason.UPSTREAM_UNREACHABLE, detail=detail))
-        else:
+            return
+        ended = self._owner.has_ended()
+        if ended is None:
             self._send(link)
+        else:
+            link.abort()
+            self._owner.refuse(ended)
 
     def _send(self, link: Link) -> None:
         self.link = link

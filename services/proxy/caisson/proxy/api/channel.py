@@ -5,13 +5,13 @@ client does not take its answers, reading stops: memory stays flat however much 
 """
 
 import asyncio
-from collections import deque
 from enum import Enum, auto
 
 from caisson.common.channel import SIGNATURE, Incomplete, Preamble, Refused, read_preamble
 from caisson.proxy.api.exchange import Exchange
 from caisson.proxy.api.patience import Patience
 from caisson.proxy.api.reader import KnownHeads, RequestReader, Unreadable
+from caisson.proxy.api.turns import Reading, Turns
 from caisson.proxy.domain.gate import Gate
 from caisson.proxy.domain.refusals import Reason, Refuse
 from caisson.proxy.domain.requests import Headers, Request
@@ -39,13 +39,10 @@ class Channel(asyncio.Protocol):
         self._reader = RequestReader(self, known)
         self._phase = _Phase.OPENING
         self._opening = b""
-        self._current: Exchange | None = None
-        self._waiting: deque[Exchange] = deque()
+        self._reading = Reading()
+        self._turns = Turns(self._reading)
         self._latest: Exchange | None = None
         self._kept: bytes | None = None
-        self._holds = 0
-        self._is_advancing = False
-        self._is_clogged = False
         self._takes_more = True
         self._is_unreadable = False
         self._patience = Patience()
@@ -57,6 +54,7 @@ class Channel(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = transport  # type: ignore[assignment]  # TCP connections have a full transport
+        self._reading.transport = self._transport
         self._channels.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -64,8 +62,8 @@ class Channel(asyncio.Protocol):
         self._patience.is_stirred = True
         if self._phase is _HTTP:
             self._read(data)
-        elif self._phase is _Phase.SWITCHED and self._current is not None:
-            self._current.request_piece(data)
+        elif self._phase is _Phase.SWITCHED and self._turns.current is not None:
+            self._turns.current.request_piece(data)
         elif self._phase is _Phase.OPENING:
             self._open(self._opening + data)
 
@@ -78,27 +76,21 @@ class Channel(asyncio.Protocol):
         self._channels.discard(self)
         if self._transport is not None:
             self._writes.forget(self._transport)
-        self._transport = None
+        self._transport = self._reading.transport = None
         self._abandon()
 
     def pause_writing(self) -> None:
         """Pass the pressure on."""
-        self._is_clogged = True
-        if self._current is not None:
-            self._current.pause_answer()
+        self._turns.pause_answer()
 
     def resume_writing(self) -> None:
         """Pass the relief on."""
-        self._is_clogged = False
-        if self._current is not None:
-            self._current.resume_answer()
-        else:
-            self._advance()
+        self._turns.resume_answer()
 
     def check(self, now: float) -> None:
         """End what has taken too long."""
-        if self._current is not None:
-            self._current.check(now)
+        if self._turns.current is not None:
+            self._turns.current.check(now)
         elif self._phase is _Phase.LINGERING:
             if self._patience.has_lingered(now):
                 self.cut()
@@ -111,7 +103,7 @@ class Channel(asyncio.Protocol):
     def drain(self) -> None:
         """Take no more requests: close now, or after what is going on."""
         self.is_draining = True
-        if self._current is None and self._reader.is_between:
+        if self._turns.current is None and self._reader.is_between:
             self._close()
 
     # What the reader tells
@@ -142,28 +134,24 @@ class Channel(asyncio.Protocol):
 
     def hold(self) -> None:
         """Stop reading; holds add up."""
-        self._holds += 1
-        if self._holds == 1 and self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._reading.hold()
 
     def let_go(self) -> None:
         """Take one hold back."""
-        self._holds -= 1
-        if self._holds == 0 and self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._reading.let_go()
 
     def switch(self) -> None:
         """Leave HTTP: pass on what came behind the request, and all that comes."""
         self._phase = _Phase.SWITCHED
         kept, self._kept = self._kept, None
         if kept is not None:
-            if kept and self._current is not None:
-                self._current.request_piece(kept)
+            if kept and self._turns.current is not None:
+                self._turns.current.request_piece(kept)
             self.let_go()
 
     def exchange_over(self, *, stays_open: bool) -> None:
         """Turn to the next request, or close."""
-        self._current = None
+        self._turns.current = None
         if not stays_open:
             self._finish()
             return
@@ -171,8 +159,9 @@ class Channel(asyncio.Protocol):
         if kept is not None:
             self.let_go()
             self._read(kept)
-        if self._waiting or self.is_draining:
-            self._advance()
+        self._turns.advance()
+        if self.is_draining and self._turns.current is None and self._phase is _HTTP:
+            self._close()
 
     def cut(self) -> None:
         """End the connection at once."""
@@ -223,24 +212,7 @@ class Channel(asyncio.Protocol):
 
     def _enqueue(self, exchange: Exchange) -> None:
         self._latest = exchange
-        if self._current is None and not self._waiting and not self._is_clogged:
-            self._current = exchange
-            exchange.begin()
-        else:
-            self._waiting.append(exchange)
-            self.hold()
-
-    def _advance(self) -> None:
-        if self._is_advancing:
-            return
-        self._is_advancing = True
-        while self._waiting and self._current is None and not self._is_clogged:
-            self._current = self._waiting.popleft()
-            self.let_go()
-            self._current.begin()
-        self._is_advancing = False
-        if self.is_draining and self._current is None and self._phase is _Phase.HTTP:
-            self._close()
+        self._turns.enqueue(exchange)
 
     def _finish(self) -> None:
         self._takes_more = False
@@ -255,9 +227,7 @@ class Channel(asyncio.Protocol):
         self._writes.finish(transport)
         if transport.can_write_eof():
             transport.write_eof()
-        if self._holds and not transport.is_closing():
-            transport.resume_reading()
-        self._holds = 0
+        self._reading.read_away()
 
     def _close(self) -> None:
         if self._transport is not None:
@@ -266,8 +236,4 @@ class Channel(asyncio.Protocol):
 
     def _abandon(self) -> None:
         self._takes_more = False
-        current, self._current = self._current, None
-        for exchange in (current, *self._waiting):
-            if exchange is not None:
-                exchange.client_lost()
-        self._waiting.clear()
+        self._turns.abandon()

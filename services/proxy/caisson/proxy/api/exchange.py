@@ -14,6 +14,7 @@ from caisson.proxy.api.carriage import Carriage
 from caisson.proxy.api.downstream import Downstream
 from caisson.proxy.api.problems import write_problem
 from caisson.proxy.api.reporting import report_end, report_findings, report_refusal
+from caisson.proxy.api.silence import Silence
 from caisson.proxy.domain.bodies import body_not_rewritable, check_size, rewrite_body
 from caisson.proxy.domain.callers import Caller
 from caisson.proxy.domain.decisions import Forward, decide
@@ -38,9 +39,8 @@ class Exchange:
     __slots__ = (
         "_downstream",
         "_gate",
-        "_progress",
-        "_quiet_since",
         "_refusal",
+        "_silence",
         "_task",
         "caller",
         "carriage",
@@ -58,8 +58,7 @@ class Exchange:
         self._downstream = downstream
         self._refusal = refusal
         self._task: asyncio.Task[None] | None = None
-        self._progress: tuple[int, ...] = ()
-        self._quiet_since = 0.0
+        self._silence: Silence | None = None
         self.request = request
         self.is_received = request.length == 0
         self.upload = None if self.is_received and not request.upgrade else Upload(request)
@@ -71,13 +70,18 @@ class Exchange:
         self.is_over = False
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for a context or a connection."""
+        return self._task is not None and not self._task.done()
+
+    @property
     def awaits_switch(self) -> bool:
         """Whether the upstream's answer decides how to read what the client sends next."""
         return self.request.asks_for_websocket and not self.is_over
 
     def begin(self) -> None:
         """Find out who asks: it is this exchange's turn."""
-        self.started = self._quiet_since = monotonic()
+        self.started = monotonic()
         identity = self._refusal or identify(self.request, self._downstream.bound)
         if isinstance(identity, Refuse):
             self.refuse(identity)
@@ -133,14 +137,20 @@ class Exchange:
         """End the exchange when its run is over, or when nothing has moved for too long."""
         if self.is_over or not self.started:
             return
-        if self.caller is not None and not self._gate.contexts.is_alive(self.caller):
-            self._give_up(unknown_context("The run of this request has ended, or was taken from its worker"))
+        ended = self.has_ended()
+        if ended is not None:
+            self._give_up(ended)
             return
-        progress = self._measure()
-        if progress != self._progress:
-            self._progress, self._quiet_since = progress, now
-        if self.forward is not None and now - self._quiet_since > self._patience_s(self.forward):
-            self._give_up(self._describe_silence(self.forward))
+        self._silence = self._silence or Silence(self.started)
+        refusal = self._silence.judge(self, self.forward, now) if self.forward is not None else None
+        if refusal is not None:
+            self._give_up(refusal)
+
+    def has_ended(self) -> Refuse | None:
+        """Return a refusal once the run is over: what it began goes no further."""
+        if self.caller is None or self._gate.contexts.is_alive(self.caller):
+            return None
+        return unknown_context("The run of this request has ended, or was taken from its worker")
 
     def wait_for(self, work: Coroutine[None, None, None]) -> None:
         """Run `work` while nothing more is read from the client."""
@@ -239,24 +249,3 @@ class Exchange:
             self._downstream.cut()
         finally:
             self._downstream.let_go()
-
-    def _measure(self) -> tuple[int, ...]:
-        delivery = self.carriage.delivery if self.carriage else None
-        received = self.upload.size_bytes if self.upload else 0
-        return (received, self.is_received, delivery.size_bytes if delivery else -1)
-
-    def _patience_s(self, forward: Forward) -> float:
-        limits = forward.prepared.policy.limits
-        has_answer = self.carriage is not None and self.carriage.delivery is not None
-        if self.is_received and not has_answer:
-            return limits.first_byte_s + (limits.connect_s if self._task and not self._task.done() else 0)
-        return limits.idle_s
-
-    def _describe_silence(self, forward: Forward) -> Refuse:
-        name = forward.prepared.policy.name
-        if not self.is_received:
-            return Refuse(reason=Reason.REQUEST_TIMEOUT, detail="The request's body did not arrive in time.")
-        return Refuse(
-            reason=Reason.UPSTREAM_TIMEOUT,
-            detail=f"The upstream {name!r} sent nothing for too long; it may be at work still.",
-        )

@@ -15,6 +15,8 @@ _BODYLESS = frozenset({204, 304})
 _NOT_NOMINATED = frozenset({b"", b"close", b"keep-alive", b"upgrade"})
 _HTTP10 = b"HTTP/1.0"
 _MAX_REMEMBERED = 4096
+_MAX_REMEMBERED_BYTES = 128
+_MAX_NOMINATED = 32
 _FIELD = re.compile(
     rb"\r\n(?:content-length|transfer-encoding|content-encoding|connection|keep-alive|te|upgrade|proxy-[^:\r]*):[^\r]*",
     re.IGNORECASE,
@@ -60,10 +62,12 @@ class _Effects(dict[bytes, _Effect]):
     """The effect of a field as it stands in a head; remembers what it has seen, within bounds."""
 
     def __missing__(self, field: bytes) -> _Effect:
+        name, _, value = field.strip().lower().partition(b":")
+        effect = _decide(name, value.strip())
         if len(self) >= _MAX_REMEMBERED:
             self.clear()
-        name, _, value = field.strip().lower().partition(b":")
-        effect = self[field] = _decide(name, value.strip())
+        if len(field) <= _MAX_REMEMBERED_BYTES:
+            self[field] = effect
         return effect
 
 
@@ -89,7 +93,7 @@ def read_answer(head: bytes, status: int, *, to_head: bool) -> Answer | Refuse:
             lines = lines.replace(field + b"\r\n", b"\r\n", 1)
             if effect is not _DROP:
                 if effect is _Effect.MALFORMED:
-                    return upstream_malformed("its transfer encoding is not chunked")
+                    return upstream_malformed("its Transfer-Encoding or Connection cannot be followed")
                 framing = Framing.CHUNKED if effect is _Effect.CHUNKED else framing
                 stays_open &= effect < _CLOSES
                 lines = _drop_nominated(lines, field) if effect is _Effect.NOMINATES else lines
@@ -110,6 +114,8 @@ def _decide(name: bytes, value: bytes) -> _Effect:
             return _Effect.CHUNKED if value == b"chunked" else _Effect.MALFORMED
         case b"connection":
             names = {part.strip() for part in value.split(b",")}
+            if len(names) > _MAX_NOMINATED:
+                return _Effect.MALFORMED
             if names - _NOT_NOMINATED:
                 return _Effect.NOMINATES
             return _Effect.CLOSES if b"close" in names else _Effect.DROP

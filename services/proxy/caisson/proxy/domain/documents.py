@@ -50,14 +50,22 @@ def rewrite_document(body: bytes, place: JsonPlace, trusted: str) -> tuple[bytes
         Unrewritable: when the body is not a JSON object.
     """
     text, document = _parse(body)
-    edits = list(_edit(text, text.index("{"), place.keys, trusted))
-    for edit in reversed(edits):
-        text = text[: edit.begins] + edit.text + text[edit.ends :]
+    rewritten = _apply(text, _edit(text, text.index("{"), place.keys, trusted)).encode()
     values = list(_values(document, place.folded()))
     if not values:
-        return text.encode(), NOTHING
+        return rewritten, NOTHING
     foreign = any(value is not None and str(value) not in {"", trusted} for value in values)
-    return text.encode(), FOREIGN if foreign else TRUSTED
+    return rewritten, FOREIGN if foreign else TRUSTED
+
+
+def _apply(text: str, edits: Iterator[_Edit]) -> str:
+    """Apply edits that come in the order of the text."""
+    written: list[str] = []
+    position = 0
+    for edit in edits:
+        written += (text[position : edit.begins], edit.text)
+        position = edit.ends
+    return "".join((*written, text[position:]))
 
 
 def _parse(body: bytes) -> tuple[str, Any]:
@@ -121,7 +129,8 @@ def _members(text: str, opening: int) -> Iterator[_Member]:
     while text[position] == '"':
         begins = position
         position = _match(_KEY, text, position)
-        key = json.loads(text[begins:position])
+        key = text[begins + 1 : position - 1]
+        key = json.loads(f'"{key}"') if "\\" in key else key
         value = _skip_space(text, _skip_space(text, position) + 1)
         ends = _value_end(text, value)
         yield _Member(key, begins, value, ends)

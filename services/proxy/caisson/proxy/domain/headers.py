@@ -10,6 +10,7 @@ from enum import IntEnum
 from caisson.proxy.domain.spelling import fold_header
 
 _MAX_REMEMBERED = 4096
+_MAX_REMEMBERED_BYTES = 128
 
 
 class Fate(IntEnum):
@@ -61,9 +62,11 @@ class Fates(dict[bytes, Fate]):
         self._dropped = _DROPPED | frozenset(map(fold_header, dropped))
 
     def __missing__(self, raw: bytes) -> Fate:
+        fate = self._decide(fold_header(raw))
         if len(self) >= _MAX_REMEMBERED:
             self.clear()
-        fate = self[raw] = self._decide(fold_header(raw))
+        if len(raw) <= _MAX_REMEMBERED_BYTES:
+            self[raw] = fate
         return fate
 
     def _decide(self, name: bytes) -> Fate:

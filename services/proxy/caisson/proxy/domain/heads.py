@@ -56,3 +56,5 @@ def _write_connection(request: Request, route: Route, lines: list[bytes]) -> Non
         lines.append(b"Connection: TE\r\nTE: trailers\r\n")
     if request.expects_continue and not route.prepared.policy.places.documents:
         lines.append(b"Expect: 100-continue\r\n")
+    if request.declares_length and request.length == 0:
+        lines.append(b"Content-Length: 0\r\n")

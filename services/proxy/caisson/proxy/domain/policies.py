@@ -42,11 +42,11 @@ class CredentialRule:
 class Limits:
     """What a request to the upstream may take."""
 
-    connect_s: float = 5
-    first_byte_s: float = 60
-    idle_s: float = 120
-    request_body_bytes: int = 64 << 20
-    document_bytes: int = 1 << 20
+    connect_s: float
+    first_byte_s: float
+    idle_s: float
+    request_body_bytes: int
+    document_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

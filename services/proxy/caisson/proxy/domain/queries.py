@@ -27,9 +27,8 @@ def _replace(pieces: list[bytes], spellings: Spellings, pair: bytes, trusted: st
     hits = [index for index, piece in enumerate(pieces) if spellings[piece.partition(b"=")[0]]]
     found = _compare([pieces[index] for index in hits], trusted)
     pieces[hits[0]] = pair
-    for index in reversed(hits[1:]):
-        del pieces[index]
-    return b"&".join(pieces), found
+    others = set(hits[1:])
+    return b"&".join(piece for index, piece in enumerate(pieces) if index not in others), found
 
 
 def _rewrite_mixed(pieces: list[bytes], spellings: Spellings, pair: bytes, trusted: str) -> tuple[bytes, Found]:
@@ -42,7 +41,7 @@ def _rewrite_mixed(pieces: list[bytes], spellings: Spellings, pair: bytes, trust
         if gone and not placed and parts[0] == gone[0]:
             written.append(pair)
             placed = True
-        kept = [part for part in parts if part not in gone]
+        kept = [part for part in parts if not spellings[part.partition(b"=")[0]]]
         if kept:
             written.append(b";".join(kept))
         removed += gone

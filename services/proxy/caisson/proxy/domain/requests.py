@@ -14,6 +14,8 @@ Headers = list[tuple[bytes, bytes]]
 _NO_NAMES: frozenset[bytes] = frozenset()
 _WEBSOCKET = b"websocket"
 _MAX_REMEMBERED = 4096
+_MAX_REMEMBERED_BYTES = 128
+_MAX_NOMINATED = 32
 
 
 class KnownHead:
@@ -28,7 +30,10 @@ class KnownHead:
 
 @dataclass(slots=True)
 class Request:
-    """One request head. `length` is None for a chunked body; `nominated` are the names in `Connection`."""
+    """One request head. `length` is None for a chunked body; `nominated` are the names in `Connection`.
+
+    `declares_length` tells a body that is said to be empty from none.
+    """
 
     method: bytes
     target: bytes
@@ -37,6 +42,7 @@ class Request:
     keep_alive: bool
     hosts: int = 0
     length: int | None = 0
+    declares_length: bool = False
     request_id: str | None = None
     expects_continue: bool = False
     takes_trailers: bool = False
@@ -48,7 +54,7 @@ class Request:
     @property
     def is_special(self) -> bool:
         """Whether its connection headers ask for anything."""
-        return bool(self.nominated or self.expects_continue or self.takes_trailers)
+        return bool(self.nominated or self.expects_continue or self.takes_trailers or self.declares_length)
 
     @property
     def has_body(self) -> bool:
@@ -101,6 +107,7 @@ def _read_host(request: Request, _: bytes) -> None:
 
 def _read_length(request: Request, value: bytes) -> None:
     request.length = int(value)
+    request.declares_length = True
 
 
 def _read_transfer_encoding(request: Request, value: bytes) -> Refuse | None:
@@ -110,10 +117,11 @@ def _read_transfer_encoding(request: Request, value: bytes) -> Refuse | None:
     return None
 
 
-def _read_connection(request: Request, value: bytes) -> None:
+def _read_connection(request: Request, value: bytes) -> Refuse | None:
     names = {name.strip().lower() for name in value.split(b",")} - {b"", b"close", b"keep-alive"}
     if names:
         request.nominated |= names
+    return malformed("Connection names too many headers") if len(request.nominated) > _MAX_NOMINATED else None
 
 
 def _read_expect(request: Request, value: bytes) -> None:
@@ -162,9 +170,11 @@ class _Readers(dict[bytes, _Reader | None]):
     }
 
     def __missing__(self, name: bytes) -> _Reader | None:
+        reader = self._KNOWN.get(name.lower())
         if len(self) >= _MAX_REMEMBERED:
             self.clear()
-        reader = self[name] = self._KNOWN.get(name.lower())
+        if len(name) <= _MAX_REMEMBERED_BYTES:
+            self[name] = reader
         return reader
 
 

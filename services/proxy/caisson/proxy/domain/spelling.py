@@ -10,13 +10,15 @@ from urllib.parse import unquote_to_bytes
 
 _MAX_ENCODINGS = 4
 _MAX_REMEMBERED = 4096
+_MAX_REMEMBERED_BYTES = 128
 _END_OF_NAME = re.compile(r"[\[\0]")
 _IIS_ESCAPE = re.compile(rb"%u([0-9a-fA-F]{4})")
 
 
 def fold(name: str) -> str:
     """Return the letters and digits of a name, compatibility-normalised, without case."""
-    return "".join(char for char in normalize("NFKC", name).casefold() if char.isalnum())
+    lowered = name.lower() if name.isascii() else normalize("NFKC", name).casefold()
+    return lowered if lowered.isalnum() else "".join(filter(str.isalnum, lowered))
 
 
 def fold_query_key(raw: bytes) -> str:
@@ -50,7 +52,9 @@ class Spellings(dict[bytes, bool]):
         self._folded = fold(name)
 
     def __missing__(self, raw: bytes) -> bool:
+        same = fold_query_key(raw) == self._folded
         if len(self) >= _MAX_REMEMBERED:
             self.clear()
-        same = self[raw] = fold_query_key(raw) == self._folded
+        if len(raw) <= _MAX_REMEMBERED_BYTES:
+            self[raw] = same
         return same
