@@ -1,7 +1,10 @@
 """What a product's backend writes: start a run for one of its customers, follow it, use the result.
 
-caisson up &                       # writes ./.caisson/client.json
-python examples/backend.py acme u-1
+With `make up` in one terminal and the example API in another, give acme its credential and run this:
+
+    METRICS_TOKENS='{"token-of-acme": "acme"}' .venv/bin/python examples/metrics_api.py
+    METRICS_TOKEN=token-of-acme .venv/bin/caisson credentials set acme metrics --bearer-from env:METRICS_TOKEN
+    .venv/bin/python examples/backend.py acme u-1
 """
 
 import asyncio
@@ -12,7 +15,7 @@ from pathlib import Path
 from caisson.client.client import Client
 
 COMMANDS = (
-    'curl -s "$API_HOST/metrics/v1/tenants/$TENANT_ID/orders" > orders.json',
+    'curl -sS -f "$API_HOST/metrics/v1/tenants/$TENANT_ID/orders" > orders.json',
     "jq -r '.orders[] | [.region, .total] | @tsv' orders.json | sort",
     "jq '[.orders[].total] | add' orders.json",
 )
@@ -27,7 +30,7 @@ async def report(access: dict[str, str], tenant: str, user: str) -> int:
                 print(event.data["text"], end="")
         run = await caisson.wait(run.id)
     if not run.succeeded:
-        raise SystemExit(f"run {run.id} {run.status}: {run.error}")
+        raise SystemExit(f"run {run.id} {run.status}: {run.error['detail']}")
     last = run.steps[-1].stdout
     return int(last.text) if last else 0
 

@@ -30,16 +30,16 @@ async def answer(request: Sized) -> Sized:
 
 @pytest.mark.parametrize("way", ["request", "answer"])
 async def test_a_message_over_the_limit_is_refused_at_once(nats: EmbeddedNats, way: str) -> None:
-    memory, gateway = bus_of(nats, "memory"), bus_of(nats, "gateway")
-    memory.serve(subjects.MEMORY_USAGE, Sized, answer)
-    await memory.start()
+    gateway, runner = bus_of(nats, "gateway"), bus_of(nats, "runner")
+    gateway.serve(subjects.LEDGER_CLAIM, Sized, answer)
     await gateway.start()
+    await runner.start()
     try:
         request = Sized(size=10, text="x" * OVER_THE_LIMIT) if way == "request" else Sized(size=OVER_THE_LIMIT)
         with pytest.raises(PayloadTooLarge):
-            await gateway.call(subjects.MEMORY_USAGE, request, Sized, timeout_s=5)
-        small = await gateway.call(subjects.MEMORY_USAGE, Sized(size=10), Sized, timeout_s=5)
+            await runner.call(subjects.LEDGER_CLAIM, request, Sized, timeout_s=5)
+        small = await runner.call(subjects.LEDGER_CLAIM, Sized(size=10), Sized, timeout_s=5)
         assert small.text == "x" * 10
     finally:
+        await runner.stop()
         await gateway.stop()
-        await memory.stop()

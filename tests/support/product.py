@@ -31,3 +31,11 @@ async def the_run(product: httpx.AsyncClient, run_id: str, *, wait_s: float | No
     assert response.status_code == 200, response.text
     run: dict[str, Any] = response.json()
     return run
+
+
+async def cancel(product: httpx.AsyncClient, run_id: str) -> dict[str, Any]:
+    """Cancel a run and return it as it stands."""
+    response = await product.post(f"/v1/runs/{run_id}/cancel")
+    assert response.status_code == 202, response.text
+    run: dict[str, Any] = response.json()
+    return run

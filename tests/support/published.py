@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import nats
 from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
 
 from caisson.common.envelope import open_envelope
 from caisson.common.subjects import EVENTS_STREAM, EVENTS_SUBJECTS
@@ -25,16 +26,26 @@ async def jetstream_of(server: EmbeddedNats) -> AsyncIterator[JetStreamContext]:
 
 
 async def published_numbers(server: EmbeddedNats) -> dict[str, list[int]]:
-    """Return by run the numbers of its events, in the order in which the stream holds them."""
+    """Return by run the numbers of its events, in the order in which the stream holds them, if there is one."""
     numbers: dict[str, list[int]] = defaultdict(list)
     async with jetstream_of(server) as jetstream:
-        stored = (await jetstream.stream_info(EVENTS_STREAM)).state.messages
+        try:
+            stored = (await jetstream.stream_info(EVENTS_STREAM)).state.messages
+        except NotFoundError:
+            return numbers
         reader = await jetstream.subscribe(EVENTS_SUBJECTS, stream=EVENTS_STREAM, ordered_consumer=True)
         for _ in range(stored):
             message = await reader.next_msg(timeout=5)
             envelope = open_envelope(message.subject, message.data)[1]
+            if envelope.type == "run.cancelling":
+                continue  # a wake, which the ledger does not number
             run_id, _, number = envelope.id.partition(":")
             assert run_id == envelope.run_id
             numbers[run_id].append(int(number))
         await reader.unsubscribe()
     return numbers
+
+
+async def is_published(server: EmbeddedNats, run_id: str, number: int) -> bool:
+    """Return whether the stream holds an event of a run."""
+    return number in (await published_numbers(server)).get(run_id, ())

@@ -4,10 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Final
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
+from caisson.common.envelope import Envelope
 from caisson.common.errors import CaissonError
 from caisson.common.ids import Ids, RunId, TenantId, UserId, new_id
 from caisson.common.leases import (
@@ -107,7 +109,18 @@ class ScriptedLedger:
 
     async def wake(self, run_id: str) -> None:
         """Publish that a run is being cancelled."""
-        await self._bus.publish_live(subjects.event("run.cancelling", _ids(run_id)), b"{}")
+        ids = _ids(run_id)
+        told = Envelope(
+            id=run_id,
+            type="run.cancelling",
+            tenant_id=ids.tenant,
+            user_id=ids.user,
+            session_id=ids.session,
+            run_id=ids.run,
+            occurred_at=datetime.now(UTC),
+            data={},
+        )
+        await self._bus.publish_live(subjects.event("run.cancelling", ids), told.model_dump_json().encode())
 
     async def listen(self, pattern: str, receive: Callable[[str, bytes], None]) -> None:
         """Hear what is published, as the gateway may."""

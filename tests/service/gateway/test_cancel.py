@@ -1,7 +1,6 @@
 """A cancel reaches a run in whatever state it is, within two seconds, and for ever."""
 
 from time import monotonic
-from typing import Any
 
 import asyncpg
 import httpx
@@ -13,17 +12,10 @@ from caisson.common.errors import LateResult
 from caisson.common.leases import Verdict
 from caisson.common.outcome import Cancelled
 from tests.support.eventually import eventually
-from tests.support.product import submit, the_run
+from tests.support.product import cancel, submit, the_run
 from tests.support.worker import Worker
 
 WITHIN_S = 2.0
-
-
-async def cancel(product: httpx.AsyncClient, run_id: str) -> dict[str, Any]:
-    response = await product.post(f"/v1/runs/{run_id}/cancel")
-    assert response.status_code == 202, response.text
-    run: dict[str, Any] = response.json()
-    return run
 
 
 async def finished_events(ledger: asyncpg.Pool, run_id: str) -> int:

@@ -103,8 +103,6 @@ async def test_one_tenants_credential_never_enters_anothers_context(
     await product.put(f"/v1/tenants/{tenant}/credentials/metrics", json={"bearer": TOKEN})
     async with ground.client(gateway, tenant=f"{tenant} b") as other:
         await submit(other)
-        refused = await other.put(f"/v1/tenants/{tenant}/credentials/metrics", json={"bearer": "planted"})
-        assert (refused.status_code, refused.json()["code"]) == (403, "tenant_mismatch")
     assert (await proxy.context((await worker.take()).request_id)).credentials == {}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 import httpx
 
+from caisson.common.leases import Grant
 from caisson.stack.service import ServiceProcess
 from tests.support.gateway import Ground
 from tests.support.product import COPIES, submit
@@ -93,3 +94,20 @@ async def test_claims_at_the_same_moment_share_out_the_tenants(
     claims: list[Any] = await asyncio.gather(*(worker.named(f"w{number}").claim(1) for number in range(6)))
     assert sorted(grant.tenant_id for grants in claims for grant in grants) == [f"{tenant} {n}" for n in range(6)]
     assert await worker.claim(1) == [], "every tenant has what it may have"
+
+
+async def test_a_backlog_of_large_plans_is_granted_in_replies_that_the_bus_carries(
+    ground: Ground, gateway: ServiceProcess, worker: Worker, tenant: str
+) -> None:
+    wanted = set()
+    for number in range(5):
+        async with ground.client(gateway, tenant=f"{tenant}-{number}") as product:
+            wanted.add(await submit(product, *["x" * 120_000] * 30))
+    got: list[Grant] = []
+    while len(got) < len(wanted):
+        granted = await worker.claim(8)
+        assert 0 < sum(grant.size_bytes for grant in granted) < 6_000_000
+        got += granted
+    assert {grant.run_id for grant in got} == wanted
+    for grant in got:
+        await worker.finish_run(grant)

@@ -119,6 +119,7 @@ async def test_keys_are_listed_newest_first_by_prefix_and_within_the_tenant(
         assert not {"key", "secret_hash"} & listed[0].keys()
         assert (await caller.delete(f"/v1/keys/{stranger['id']}")).status_code == 404
         assert (await caller.get("/v1/keys", params={"prefix": stranger["id"]})).json()["items"] == []
+    assert (await platform.delete(f"/v1/keys/{stranger['id']}", headers=as_tenant)).status_code == 204
 
 
 async def test_the_text_of_a_key_is_stored_nowhere(

@@ -81,6 +81,12 @@ class Grant(Message):
     resumed_after: int
     workspace_lost: bool
 
+    @property
+    def size_bytes(self) -> int:
+        """About how much of a message it takes: its commands and variables."""
+        texts = (*(step.command for step in self.steps), *self.env, *self.env.values(), *self.datasets)
+        return sum(len(text.encode()) for text in texts)
+
 
 class Claim(Message):
     """A worker asks for at most `slots` runs; the last `reserve` of them only for tenants without a live lease.

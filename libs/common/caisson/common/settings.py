@@ -5,7 +5,7 @@ Invariant: a service never starts with a secret missing or left at the documente
 
 import os
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -38,7 +38,9 @@ class ServiceSettings(BaseSettings):
     admin_port_file: Path | None = Field(
         default=None, description="file to write the bound addresses to, as JSON, once the service is ready"
     )
-    log_level: str = Field(default="info", description="debug, info, warning or error")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="debug, info, warning or error"
+    )
     otlp_endpoint: str | None = Field(
         default=None, description="OTLP/HTTP endpoint for traces; unset means no tracing"
     )

@@ -48,6 +48,10 @@ _COMPARED = (
     "max_bytes",
     "max_msgs_per_subject",
     "allow_msg_ttl",
+    "allow_direct",
+    "allow_rollup_hdrs",
+    "deny_delete",
+    "subject_delete_marker_ttl",
     "duplicate_window",
 )
 

@@ -30,6 +30,7 @@ from caisson.common.leases import (
 from caisson.gateway.domain.leasing import Contexts, Granted, Leases, Recorded, SecurityReports
 
 _NOTHING_VALID_S = 1.0
+_CLAIM_BYTES = 1 << 20  # one more grant may follow: with a plan of 4 MiB the reply still fits the bus's 8 MB
 
 log = structlog.get_logger(__name__)
 
@@ -81,11 +82,13 @@ class LedgerHandlers:
             if seen == changes and now - at < _NOTHING_VALID_S:
                 return []
         granted: list[Granted] = []
-        while len(granted) < claim.slots:
+        size_bytes = 0
+        while len(granted) < claim.slots and size_bytes < _CLAIM_BYTES:
             newcomers = len(granted) >= claim.slots - claim.reserve
             one = await self._leases.grant_next(claim, newcomers=newcomers)
             if one is not None:
                 granted.append(one)
+                size_bytes += one.grant.size_bytes
             if one is None or not one.more_queued:
                 self._nothing_since = None if newcomers and one is None else (changes, now)
                 break

@@ -465,13 +465,15 @@ WITH about AS (
 SELECT run_id FROM recorded;
 
 -- name: list_security_events
-SELECT event_id, tenant_id, user_id, session_id, run_id, step_id, kind, guard, reason, snippet, detail, occurred_at
+-- Newest first, in the order of their recording: reports of workers and of the proxy have ids of different kinds.
+SELECT event_id, place, tenant_id, user_id, session_id, run_id, step_id, kind, guard, reason, snippet, detail,
+       occurred_at
 FROM ledger.security_events
 WHERE (:tenant::text IS NULL OR tenant_id = :tenant)
   AND (:since::timestamptz IS NULL OR occurred_at >= :since)
   AND (:run::text IS NULL OR run_id = :run)
-  AND (:before::text IS NULL OR event_id < :before)
-ORDER BY event_id DESC LIMIT :limit;
+  AND (:before::bigint IS NULL OR place < :before)
+ORDER BY place DESC LIMIT :limit;
 
 -- name: lock_unsent_heads
 -- The first unsent event of each run that no other relay holds: whoever holds it may send all of that run.

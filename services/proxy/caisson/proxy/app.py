@@ -21,6 +21,7 @@ from caisson.proxy.api.channel import Channel
 from caisson.proxy.api.reader import KnownHeads
 from caisson.proxy.domain.gate import Gate
 from caisson.proxy.settings import ProxySettings
+from caisson.proxy.writes import Writes
 
 _BACKLOG = 1024
 _DRAIN_POLL_S = 0.05
@@ -45,7 +46,8 @@ class Proxy:
         self._contexts = NatsContexts(self._bus)
         self._audits = Audits(self._bus)
         self._security = SecurityReports(self._bus)
-        self._pool = Pool()
+        self._writes = Writes(asyncio.get_running_loop())
+        self._pool = Pool(self._writes)
         self._channels: set[Channel] = set()
         self._known_heads = KnownHeads()
         self._gate = Gate(
@@ -90,7 +92,9 @@ class Proxy:
         self._process.addresses["proxy"] = f"{host}:{port}"
         loop = asyncio.get_running_loop()
         return await loop.create_server(
-            lambda: Channel(self._gate, self._channels, self._known_heads), sock=listener, backlog=_BACKLOG
+            lambda: Channel(self._gate, self._channels, self._known_heads, self._writes),
+            sock=listener,
+            backlog=_BACKLOG,
         )
 
     async def _drain(self) -> None:

@@ -2,9 +2,14 @@
 
 from collections.abc import Callable
 
+import structlog
+
 from caisson.common import metrics, subjects
 from caisson.common.bus import Bus
+from caisson.common.envelope import open_envelope
 from caisson.common.errors import InvalidInput
+
+log = structlog.get_logger(__name__)
 
 
 class Doorbells:
@@ -22,11 +27,12 @@ class Doorbells:
     def _queued(self, _subject: str, _body: bytes) -> None:
         self._on_work()
 
-    def _cancelling(self, subject: str, _body: bytes) -> None:
+    def _cancelling(self, subject: str, body: bytes) -> None:
         try:
-            run_id = subjects.parse(subject).ids.run
-        except InvalidInput:
+            run_id = open_envelope(subject, body)[0].ids.run
+        except InvalidInput as error:
             metrics.MISADDRESSED.labels(service="runner").inc()
+            log.warning("bus.misaddressed", reason=error.detail)
             return
         if run_id is not None:
             self._on_cancel(run_id)

@@ -58,6 +58,7 @@ def documented_api(*, version: str) -> FastAPI:
         description="The execution plane's HTTP API, version 1.",
         swagger_ui_parameters={"supportedSubmitMethods": []},
         redoc_url=None,
+        redirect_slashes=False,
     )
     plain = application.openapi
     shared: dict[str, Any] = {}

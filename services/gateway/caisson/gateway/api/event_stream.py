@@ -11,8 +11,11 @@ from collections.abc import AsyncIterator
 
 from pydantic import ValidationError
 
+from caisson.common import metrics
+from caisson.common.errors import InvalidInput
 from caisson.common.ids import RunId
 from caisson.common.leases import OutputChunk
+from caisson.common.subjects import parse
 from caisson.gateway.api.models import rfc3339
 from caisson.gateway.domain.runs import MAX_EVENTS, EventRecord, News, Runs
 
@@ -45,12 +48,17 @@ class EventStream:
         self._ended = False
         self._behind = False
 
-    def receive(self, _subject: str, body: bytes) -> None:
+    def receive(self, subject: str, body: bytes) -> None:
         """Take a chunk of live output; a slow reader loses the oldest ones, and sees it by their offsets."""
         try:
-            self._live.append(OutputChunk.model_validate_json(body))
-        except ValidationError:
+            chunk = OutputChunk.model_validate_json(body)
+            addressed = chunk.step_id == parse(subject).ids.step
+        except (ValidationError, InvalidInput):
+            addressed = False
+        if not addressed:
+            metrics.MISADDRESSED.labels(service="gateway").inc()
             return
+        self._live.append(chunk)
         self._news.wake()
 
     async def frames(self) -> AsyncIterator[bytes]:

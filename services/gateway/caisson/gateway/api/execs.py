@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from caisson.common.errors import Unavailable
 from caisson.common.messages import Message
 from caisson.gateway.api.answers import answer
 from caisson.gateway.api.bodies import StrictRoute
@@ -53,6 +54,8 @@ def routes(callers: Callers, submissions: Submissions, waiting: Waiting, idempot
         async def act(run_id: str) -> Response:
             accepted = await submissions.submit(caller, body.as_run(), run_id)
             run = await waiting.finished(accepted.run_id, caller.tenant, wait_s=None)
+            if not run.status.is_final:
+                raise Unavailable(f"the gateway is stopping; run {run.run_id} goes on and can be waited for")
             step = step_fields(run.steps[0])
             return answer(ExecAnswer(**step, run_id=run.run_id, run_status=run.status))
 

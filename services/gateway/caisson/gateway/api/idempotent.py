@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from caisson.common.errors import CaissonError
+from caisson.common.errors import CaissonError, InvalidInput
 from caisson.common.ids import new_id
 from caisson.gateway.api.callers import Caller
 from caisson.gateway.domain.idempotency import IdempotencyStore, Reserved, Stored, check_key, fingerprint
@@ -38,10 +38,12 @@ class Idempotency:
             KeyReused: the key came with another body or path.
             InProgress: the first request has not been answered.
         """
-        given = request.headers.get("idempotency-key")
-        if given is None:
+        given = request.headers.getlist("idempotency-key")
+        if not given:
             return await action(new_id(prefix))
-        key = check_key(given)
+        if len(given) > 1:
+            raise InvalidInput("given more than once", field="Idempotency-Key")
+        key = check_key(given[0])
         principal = caller.principal
         scope = f"{principal.key.key_id}:{principal.tenant or ''}"
         path = request.url.path.encode()

@@ -25,7 +25,7 @@ MAX_NAME_CHARS = 128
 class KeyRequest(Message):
     """The body of POST /v1/keys: a tenant's key with `tenant_id`, a platform key without."""
 
-    name: str
+    name: str = "unnamed"
     tenant_id: str | None = None
 
 
@@ -56,7 +56,7 @@ def routes(callers: Callers, keys: Keys, idempotency: Idempotency) -> APIRouter:
     async def list_keys(
         request: Request, prefix: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Response:
-        """List keys: a tenant's own, or for a platform key without a tenant, all."""
+        """List keys: of the tenant that the caller acts for, or all where a platform key names none."""
         caller = await callers.recognise(request)
         page = await keys.page(request_page(limit, cursor), tenant=caller.principal.tenant, prefix=prefix)
         items = [_key_answer(key) for key in page.items]
@@ -66,7 +66,7 @@ def routes(callers: Callers, keys: Keys, idempotency: Idempotency) -> APIRouter:
     async def revoke_key(request: Request, key_id: str) -> Response:
         """Revoke a key: the next request with it is refused."""
         caller = await callers.recognise(request)
-        await keys.revoke(key_id, tenant=caller.principal.tenant)
+        await keys.revoke(key_id, tenant=caller.principal.key.tenant)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
     return router

@@ -27,6 +27,7 @@ _STATUS: dict[str, HTTPStatus] = {
     "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
 }
 _RETRY_AFTER_S = "1"
+_PLACES = {"body", "query", "path", "header"}
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +76,9 @@ async def on_validation_error(_: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     fields = tuple(
-        FieldError(field=".".join(str(part) for part in item["loc"] if part != "body") or "body", message=item["msg"])
+        FieldError(
+            field=".".join(str(part) for part in item["loc"] if part not in _PLACES) or "body", message=item["msg"]
+        )
         for item in error.errors()[:50]
     )
     return problem(InvalidInput(f"{len(error.errors())} fields are not valid", fields=fields))

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from caisson.common.contexts import Credential
-from caisson.common.errors import InvalidInput, TenantMismatch
+from caisson.common.errors import InvalidInput, NotFound, TenantMismatch
 from caisson.common.ids import TenantId, check_external_id
 from caisson.common.leases import Limits
 from caisson.common.messages import Message
@@ -69,7 +69,7 @@ def routes(callers: Callers, tenants: Tenants, leases: Leases, contexts: Context
     @router.put("/v1/tenants/{tenant_id:path}/credentials/{upstream}", response_model=CredentialAnswer)
     async def put_credential(request: Request, tenant_id: str, upstream: str, body: CredentialRequest) -> Response:
         """Seal and store a tenant's credential; the next request of any of its runs uses it."""
-        tenant = _acting_on(await callers.recognise(request), tenant_id)
+        tenant = _acting_on(request, await callers.recognise(request), tenant_id, segments=5)
         kind, value = check_credential(body, field="credential")
         check_upstream(upstream, field="upstream")
         await tenants.ensure(tenant)
@@ -81,7 +81,7 @@ def routes(callers: Callers, tenants: Tenants, leases: Leases, contexts: Context
     @router.delete("/v1/tenants/{tenant_id:path}/credentials/{upstream}", status_code=204)
     async def delete_credential(request: Request, tenant_id: str, upstream: str) -> Response:
         """Remove a tenant's credential, also from its live runs."""
-        tenant = _acting_on(await callers.recognise(request), tenant_id)
+        tenant = _acting_on(request, await callers.recognise(request), tenant_id, segments=5)
         await tenants.delete_credential(tenant, upstream=check_upstream(upstream, field="upstream"))
         await refresh_contexts(tenant)
         return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -91,7 +91,7 @@ def routes(callers: Callers, tenants: Tenants, leases: Leases, contexts: Context
         """Set a tenant's limits, ceilings, concurrency and retention; makes the tenant if it is new."""
         caller = await callers.recognise(request)
         caller.require_platform()
-        tenant = await tenants.ensure(_acting_on(caller, tenant_id))
+        tenant = await tenants.ensure(_acting_on(request, caller, tenant_id, segments=3))
         return answer(_tenant_answer(await tenants.change(_changed(tenant, body))))
 
     @router.get("/v1/tenants/{tenant_id:path}", response_model=TenantAnswer)
@@ -99,17 +99,19 @@ def routes(callers: Callers, tenants: Tenants, leases: Leases, contexts: Context
         """Return a tenant's settings."""
         caller = await callers.recognise(request)
         caller.require_platform()
-        return answer(_tenant_answer(await tenants.find(_acting_on(caller, tenant_id))))
+        return answer(_tenant_answer(await tenants.find(_acting_on(request, caller, tenant_id, segments=3))))
 
     return router
 
 
-def _acting_on(caller: Caller, tenant_id: str) -> TenantId:
-    """Return the tenant of the path, if the caller may act on it."""
+def _acting_on(request: Request, caller: Caller, tenant_id: str, *, segments: int) -> TenantId:
+    """Return the tenant of the path, if the caller may act on it: a platform key on any, a tenant key on its own."""
+    if request.scope["raw_path"].strip(b"/").count(b"/") != segments - 1:
+        raise NotFound("no such path")  # a slash of an id is written %2F
     tenant = TenantId(check_external_id(tenant_id, field="tenant_id"))
-    named = caller.principal.tenant
-    if named is not None and named != tenant:
-        raise TenantMismatch("the path names another tenant than the caller acts for", field="tenant_id")
+    bound = caller.principal.key.tenant
+    if bound is not None and bound != tenant:
+        raise TenantMismatch("this key belongs to another tenant than the path names", field="tenant_id")
     return tenant
 
 

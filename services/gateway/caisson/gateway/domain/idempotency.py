@@ -7,7 +7,7 @@ from typing import Protocol
 from caisson.common.errors import Conflict, InvalidInput
 
 MAX_KEY_CHARS = 255
-LOCK_S = 90.0
+LOCK_S = 30.0
 
 
 class KeyReused(InvalidInput):

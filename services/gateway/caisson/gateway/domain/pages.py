@@ -9,6 +9,7 @@ from caisson.common.errors import InvalidInput
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
+_MAX_DIGITS = 18
 
 ItemT = TypeVar("ItemT")
 
@@ -19,6 +20,17 @@ class PageRequest:
 
     limit: int
     before: str | None
+
+    @property
+    def number(self) -> int:
+        """The place to go on before, of lists that number their items.
+
+        Raises:
+            InvalidInput: the cursor is of another list.
+        """
+        if self.before is None or not self.before.isdecimal() or len(self.before) > _MAX_DIGITS:
+            raise InvalidInput("not a cursor of this list", field="cursor")
+        return int(self.before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ RESERVED_NAMES = frozenset(
     }
 )  # fmt: skip
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_UPSTREAM_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_UPSTREAM_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _CREDENTIAL = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
 
 
@@ -128,9 +128,9 @@ def check_metadata(metadata: dict[str, object]) -> dict[str, object]:
 
 
 def check_upstream(name: str, *, field: str) -> str:
-    """Return an upstream's name: a small letter, then at most 62 of `a-z 0-9 _ -`."""
+    """Return an upstream's name: a small letter, then at most 62 of `a-z 0-9 -`."""
     if not _UPSTREAM_NAME.fullmatch(name):
-        raise InvalidInput("an upstream's name is a small letter, then at most 62 of a-z 0-9 _ -", field=field)
+        raise InvalidInput("an upstream's name is a small letter, then at most 62 of a-z 0-9 -", field=field)
     return name
 
 

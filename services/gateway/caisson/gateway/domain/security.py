@@ -13,6 +13,7 @@ class SecurityRecord:
     """One blocked, rewritten or refused thing."""
 
     event_id: str
+    place: int
     kind: str
     tenant_id: str
     user_id: str

@@ -125,6 +125,7 @@ CREATE INDEX events_unsent ON ledger.events (occurred_at, run_id, seq) WHERE pub
 
 CREATE TABLE ledger.security_events (
     event_id    text PRIMARY KEY,
+    place       bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
     tenant_id   text NOT NULL,
     user_id     text NOT NULL,
     session_id  text,
@@ -137,7 +138,7 @@ CREATE TABLE ledger.security_events (
     detail      jsonb NOT NULL DEFAULT '{}',
     occurred_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX security_events_by_tenant ON ledger.security_events (tenant_id, event_id DESC);
+CREATE INDEX security_events_by_tenant ON ledger.security_events (tenant_id, place DESC);
 
 CREATE TABLE ledger.idempotency (
     scope        text NOT NULL,

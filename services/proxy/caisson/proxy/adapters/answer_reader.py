@@ -15,6 +15,7 @@ from caisson.proxy.domain.answers import (
     read_answer,
     upstream_malformed,
 )
+from caisson.proxy.domain.known_answers import KnownAnswers
 from caisson.proxy.domain.links import Receiver
 from caisson.proxy.domain.refusals import Refuse
 from caisson.proxy.domain.requests import Headers
@@ -25,6 +26,8 @@ _STATUS = slice(9, 12)
 _NO_STATUS = upstream_malformed("it does not begin with an HTTP/1 status line")
 _NO_TRAILERS: Headers = []
 _CHUNKED = Framing.CHUNKED  # looked up for every answer
+_MAX_MISSES = 8
+"""In a row: an upstream whose heads are always new is not worth looking them up."""
 
 
 class Unreadable(Exception):
@@ -44,7 +47,9 @@ class AnswerReader:
 
     _receiver: Receiver
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownAnswers) -> None:
+        self._known = known
+        self._misses = 0
         self._plain: Any = httptools.HttpResponseParser(self)
         self._parser = self._plain
         self._to_head = False
@@ -68,6 +73,13 @@ class AnswerReader:
         Raises:
             Unreadable: the connection cannot go on.
         """
+        begins = self.answer is None and not self._partial and not self._to_head and self._misses < _MAX_MISSES
+        if begins:
+            recalled = self._known.recall(data)
+            if recalled is not None:
+                self._tell(*recalled)
+                return
+            self._misses += 1
         try:
             if self.answer is None:
                 data = self._read_heads(self._partial + data if self._partial else data)
@@ -79,6 +91,18 @@ class AnswerReader:
             if not self.has_ended:
                 raise Unreadable(upstream_malformed(str(error))) from None
             self.stays_open = False
+        if begins and self.has_ended and self.stays_open and self.answer is not None:
+            self._known.learn(data, self.answer)
+
+    def _tell(self, answer: Answer, body: bytes) -> None:
+        self._misses = 0
+        self.answer = answer
+        self.stays_open = True
+        self.has_ended = True
+        self.trailers = _NO_TRAILERS
+        self._receiver.answered(answer)
+        if body:
+            self._receiver.answer_piece(body)
 
     def on_message_begin(self) -> None:
         """Note that more comes than the answer."""
@@ -86,8 +110,9 @@ class AnswerReader:
             self.stays_open = False
 
     def on_body(self, data: bytes) -> None:
-        """Tell some of the body."""
-        self._receiver.answer_piece(data)
+        """Tell some of the body; what comes behind the answer belongs to nobody."""
+        if not self.has_ended:
+            self._receiver.answer_piece(data)
 
     def on_message_complete(self) -> None:
         """Note the end of a final answer."""

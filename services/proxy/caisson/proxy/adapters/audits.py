@@ -5,30 +5,40 @@ Invariant: a request never waits for its record; what cannot be kept is counted 
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from time import gmtime, monotonic, strftime
-from typing import Any
+from time import monotonic
 
 import structlog
 
 from caisson.common.bus import Bus
 from caisson.common.envelope import Envelope
 from caisson.common.errors import Unavailable
-from caisson.common.ids import Ids, new_id
-from caisson.common.subjects import event
+from caisson.common.ids import new_id
+from caisson.common.subjects import Subject, event
 from caisson.proxy import metrics
+from caisson.proxy.adapters.audit_lines import write_line
 from caisson.proxy.domain.records import Audit
 
 EVENT = "proxy.requested"
 _MAX_RECORDS = 50_000
-_MAX_BATCHES = 1_000
 _BATCH = 1_000
 _AT_ONCE = 16
-_PAUSE_S = 0.2
+_PAUSE_S = 0.1
+_EMPTY = "[]}}"
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """One event about requests of one run; it keeps its id until it is confirmed."""
+
+    id: str
+    subject: Subject
+    body: bytes
+    records: int
 
 
 class Audits:
@@ -37,7 +47,8 @@ class Audits:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._records: list[Audit] = []
-        self._batches: deque[Envelope] = deque()
+        self._batches: deque[_Batch] = deque()
+        self._unconfirmed = 0
 
     def add(self, audit: Audit) -> None:
         """Take a record."""
@@ -55,41 +66,47 @@ class Audits:
     async def flush(self) -> None:
         """Tell what there is; what is not confirmed stays for the next time, under the same message id."""
         records, self._records = self._records, []
-        _count(records)
-        for envelope in _envelopes(records):
-            if len(self._batches) < _MAX_BATCHES:
-                self._batches.append(envelope)
-            else:
-                metrics.DROPPED.labels(kind="audit").inc(len(envelope.data["requests"]))
+        for audit in records:
+            _count(audit)
+        for batch in _gather(records):
+            self._keep(batch)
         while self._batches:
-            sending = [self._batches[index] for index in range(min(_AT_ONCE, len(self._batches)))]
-            results = await asyncio.gather(*map(self._publish, sending))
-            unsent = [envelope for envelope, is_sent in zip(sending, results, strict=True) if not is_sent]
-            for _ in sending:
-                self._batches.popleft()
+            sending = [self._batches.popleft() for _ in range(min(_AT_ONCE, len(self._batches)))]
+            try:
+                results = await asyncio.gather(*map(self._publish, sending))
+            except asyncio.CancelledError:
+                self._batches.extendleft(reversed(sending))
+                raise
+            unsent = [batch for batch, is_sent in zip(sending, results, strict=True) if not is_sent]
+            self._unconfirmed -= sum(batch.records for batch in sending) - sum(batch.records for batch in unsent)
             self._batches.extendleft(reversed(unsent))
             if unsent:
                 return
 
-    async def _publish(self, envelope: Envelope) -> bool:
+    def _keep(self, batch: _Batch) -> None:
+        if self._unconfirmed + batch.records > _MAX_RECORDS:
+            metrics.DROPPED.labels(kind="audit").inc(batch.records)
+        else:
+            self._unconfirmed += batch.records
+            self._batches.append(batch)
+
+    async def _publish(self, batch: _Batch) -> bool:
         try:
-            body = envelope.model_dump_json().encode()
-            await self._bus.publish_event(event(EVENT, envelope.ids), body, message_id=envelope.id)
+            await self._bus.publish_event(batch.subject, batch.body, message_id=batch.id)
         except Unavailable as error:
-            log.warning("audits.unpublished", reason=error.detail, waiting=len(self._batches))
+            log.warning("audits.unpublished", reason=error.detail, waiting=self._unconfirmed)
             return False
         return True
 
 
-def _count(records: Sequence[Audit]) -> None:
-    for audit in records:
-        upstream = "" if audit.route is None else audit.route.prepared.policy.name
-        metrics.REQUESTS.add(upstream, audit.status, audit.duration_s)
-        if audit.echoed:
-            metrics.CREDENTIAL_ECHOED.labels(upstream=upstream).inc()
+def _count(audit: Audit) -> None:
+    upstream = audit.upstream or ""
+    metrics.REQUESTS.add(upstream, audit.status, audit.duration_s)
+    if audit.echoed:
+        metrics.CREDENTIAL_ECHOED.labels(upstream=upstream).inc()
 
 
-def _envelopes(records: Sequence[Audit]) -> Iterator[Envelope]:
+def _gather(records: list[Audit]) -> Iterator[_Batch]:
     runs: defaultdict[int, list[Audit]] = defaultdict(list)
     for audit in records:
         if audit.ids is not None:
@@ -97,39 +114,23 @@ def _envelopes(records: Sequence[Audit]) -> Iterator[Envelope]:
     now = datetime.now(UTC)
     offset_s = now.timestamp() - monotonic()
     for audits in runs.values():
-        ids = audits[0].ids or Ids()
         for start in range(0, len(audits), _BATCH):
-            yield Envelope.model_construct(  # what this process wrote need not be validated by it
-                id=new_id("evt"),
-                type=EVENT,
-                tenant_id=ids.tenant,
-                user_id=ids.user,
-                session_id=ids.session,
-                run_id=ids.run,
-                occurred_at=now,
-                data={"requests": [_tell(audit, offset_s) for audit in audits[start : start + _BATCH]]},
-            )
+            yield _write(audits[start : start + _BATCH], now, offset_s)
 
 
-def _tell(audit: Audit, offset_s: float) -> dict[str, Any]:
-    route = audit.route
-    seconds, fraction = divmod(audit.started_s + offset_s, 1)
-    return {
-        "started_at": f"{_format_second(int(seconds))}.{int(fraction * 1000):03d}Z",
-        "upstream": route and route.prepared.policy.name,
-        "method": audit.method.decode("latin-1"),
-        "path": route and route.template,
-        "status": audit.status,
-        "reason": audit.reason,
-        "bytes_in": audit.bytes_in,
-        "bytes_out": audit.bytes_out,
-        "duration_ms": round(audit.duration_s * 1000, 3),
-        "rewritten": sorted({location for location, _ in audit.findings}) if audit.findings else [],
-        "credential": route and route.prepared.credential,
-        "credential_echoed": audit.echoed,
-    }
-
-
-@lru_cache(maxsize=64)
-def _format_second(seconds: int) -> str:
-    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds))
+def _write(audits: list[Audit], now: datetime, offset_s: float) -> _Batch:
+    ids = audits[0].ids
+    assert ids is not None  # noqa: S101 - only records of known runs are gathered
+    envelope = Envelope(
+        id=new_id("evt"),
+        type=EVENT,
+        tenant_id=ids.tenant,
+        user_id=ids.user,
+        session_id=ids.session,
+        run_id=ids.run,
+        occurred_at=now,
+        data={"requests": []},
+    )
+    lines = ",".join([write_line(audit, offset_s) for audit in audits])
+    body = f"{envelope.model_dump_json().removesuffix(_EMPTY)}[{lines}]}}}}"
+    return _Batch(id=envelope.id, subject=event(EVENT, ids), body=body.encode(), records=len(audits))

@@ -36,6 +36,8 @@ def compile_upstream(name: str, declared: UpstreamDeclaration) -> Policy:
     credential = _compile_credential(declared.credential) if declared.credential else None
     headers = tuple(place.header.encode() for place in declared.tenant if place.header)
     dropped = [b"cookie", b"accept-encoding", credential.header.encode()] if credential else []
+    if credential and not declared.trusted:
+        dropped += [b"range", b"if-range"]  # pieces of an answer cannot be searched for the credential
     return Policy(
         name=name,
         origin=Origin(

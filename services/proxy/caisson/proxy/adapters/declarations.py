@@ -56,7 +56,7 @@ class Allowance(Declaration):
 class TenantPlace(Declaration):
     """One place where the upstream expects the tenant."""
 
-    query: str | None = Field(default=None, min_length=1)
+    query: str | None = Field(default=None, pattern=r"^[^\[\]&=#+%\s]+$")
     header: str | None = Field(default=None, pattern=_HEADER_NAME)
     path: Annotated[str, _check_place("tenant")] | None = None
     document: str | None = Field(default=None, alias="json", pattern=r"^[^.]+(\.[^.]+)*$")
@@ -103,11 +103,11 @@ class CredentialDeclaration(Declaration):
 class LimitsDeclaration(Declaration):
     """What a request may take."""
 
-    connect_s: float = Field(default=5, gt=0, strict=False)
-    first_byte_s: float = Field(default=60, gt=0, strict=False)
-    idle_s: float = Field(default=120, gt=0, strict=False)
-    request_body_mib: float = Field(default=64, gt=0, strict=False)
-    json_body_kib: float = Field(default=1024, gt=0, strict=False)
+    connect_s: float = Field(default=5, gt=0, strict=False, allow_inf_nan=False)
+    first_byte_s: float = Field(default=60, gt=0, strict=False, allow_inf_nan=False)
+    idle_s: float = Field(default=120, gt=0, strict=False, allow_inf_nan=False)
+    request_body_mib: float = Field(default=64, gt=0, strict=False, allow_inf_nan=False)
+    json_body_kib: float = Field(default=1024, gt=0, strict=False, allow_inf_nan=False)
 
 
 class UpstreamDeclaration(Declaration):

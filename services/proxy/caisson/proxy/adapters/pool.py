@@ -9,26 +9,30 @@ from collections import defaultdict, deque
 from contextlib import suppress
 
 from caisson.proxy.adapters.upstream import UpstreamConnection
-from caisson.proxy.domain.links import Link, Unreachable
+from caisson.proxy.domain.known_answers import KnownAnswers
+from caisson.proxy.domain.links import Link, Unreachable, Whose
 from caisson.proxy.domain.policies import Origin
+from caisson.proxy.writes import Writes
 
-_MAX_IDLE_PER_ORIGIN = 256
-_IDLE_LIMIT_S = 60.0
+_MAX_IDLE_EACH = 64
+_IDLE_LIMIT_S = 15.0
 _FRESH_LIMIT_S = 3.0
 """Below the keep-alive time of common servers (Node: 5 s), so that a request that must not be sent twice is safe."""
 _RETRY_AFTER_S = 0.05
 
 
 class Pool:
-    """Idle connections by origin, the last used first."""
+    """Idle connections by origin and by whose they are, the last used first."""
 
-    def __init__(self) -> None:
-        self._idle: defaultdict[Origin, deque[UpstreamConnection]] = defaultdict(deque)
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
+        self._idle: defaultdict[tuple[Origin, Whose], deque[UpstreamConnection]] = defaultdict(deque)
+        self._known = KnownAnswers()
         self._loop = asyncio.get_running_loop()
 
-    def idle(self, origin: Origin, *, fresh: bool) -> Link | None:
+    def idle(self, origin: Origin, whose: Whose, *, fresh: bool) -> Link | None:
         """Return an idle connection, or None."""
-        waiting = self._idle[origin]
+        waiting = self._idle[origin, whose]
         while waiting:
             connection = waiting[-1]
             if fresh and self._loop.time() - connection.idle_since > _FRESH_LIMIT_S:
@@ -38,7 +42,7 @@ class Pool:
                 return connection
         return None
 
-    async def connect(self, origin: Origin) -> Link:
+    async def connect(self, origin: Origin, whose: Whose) -> Link:
         """Open a connection; a refusal is tried once more.
 
         Raises:
@@ -47,9 +51,9 @@ class Pool:
         try:
             async with asyncio.timeout(origin.connect_s):
                 with suppress(ConnectionError):
-                    return await self._open(origin)
+                    return await self._open(origin, whose)
                 await asyncio.sleep(_RETRY_AFTER_S)
-                return await self._open(origin)
+                return await self._open(origin, whose)
         except TimeoutError:
             raise Unreachable(f"no connection within {origin.connect_s:g} s") from None
         except ssl.SSLCertVerificationError as error:
@@ -60,9 +64,11 @@ class Pool:
     def reap(self) -> None:
         """Close what has waited too long."""
         oldest = self._loop.time() - _IDLE_LIMIT_S
-        for waiting in self._idle.values():
+        for key, waiting in list(self._idle.items()):
             while waiting and (waiting[0].idle_since < oldest or not waiting[0].is_open):
                 waiting.popleft().abort()
+            if not waiting:
+                del self._idle[key]
 
     def close(self) -> None:
         """Close every idle connection."""
@@ -70,17 +76,16 @@ class Pool:
             while waiting:
                 waiting.pop().abort()
 
-    async def _open(self, origin: Origin) -> UpstreamConnection:
-        waiting = self._idle[origin]
-
+    async def _open(self, origin: Origin, whose: Whose) -> UpstreamConnection:
         def keep(connection: UpstreamConnection) -> None:
             connection.idle_since = self._loop.time()
+            waiting = self._idle[origin, whose]
             waiting.append(connection)
-            if len(waiting) > _MAX_IDLE_PER_ORIGIN:
+            if len(waiting) > _MAX_IDLE_EACH:
                 waiting.popleft().abort()
 
         _, connection = await self._loop.create_connection(
-            lambda: UpstreamConnection(keep),
+            lambda: UpstreamConnection(keep, self._known, self._writes),
             origin.host,
             origin.port,
             ssl=origin.tls,

@@ -8,17 +8,20 @@ from collections.abc import Callable
 
 from caisson.proxy.adapters.answer_reader import AnswerReader, Unreadable
 from caisson.proxy.domain.answers import Framing
+from caisson.proxy.domain.known_answers import KnownAnswers
 from caisson.proxy.domain.links import Receiver
+from caisson.proxy.writes import Writes
 
 
 class UpstreamConnection(asyncio.Protocol):
     """A connection; `on_idle` takes it back between two requests."""
 
-    def __init__(self, on_idle: Callable[["UpstreamConnection"], None]) -> None:
+    def __init__(self, on_idle: Callable[["UpstreamConnection"], None], known: KnownAnswers, writes: Writes) -> None:
+        self._writes = writes
         self._on_idle = on_idle
         self._transport: asyncio.Transport | None = None
         self._receiver: Receiver | None = None
-        self._reader = AnswerReader()
+        self._reader = AnswerReader(known)
         self._is_silent = True
         self._is_paused = False
         self.reused = False
@@ -38,7 +41,7 @@ class UpstreamConnection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes of the request."""
         if self._transport is not None:
-            self._transport.write(data)
+            self._writes.write(self._transport, data)
 
     def pause_answer(self) -> None:
         """Stop reading."""
@@ -90,6 +93,8 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Tell the holder, unless the end of the connection is how the answer ends."""
         receiver, self._receiver = self._receiver, None
+        if self._transport is not None:
+            self._writes.forget(self._transport)
         self._transport = None
         if receiver is None:
             return

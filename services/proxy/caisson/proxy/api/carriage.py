@@ -22,6 +22,9 @@ from caisson.proxy.domain.refusals import Reason, Refuse
 from caisson.proxy.domain.requests import Headers, Request
 from caisson.proxy.domain.upload import Upload
 
+_WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
+_CLOSE = b"Connection: close\r\n"
+
 
 class Owner(Protocol):
     """Whose request it is, and who is told how it ends: exactly one of `carried`, `refuse` and `broken`, once."""
@@ -72,7 +75,8 @@ class Carriage:
     def start(self) -> None:
         """Send the request on an idle connection, or on a new one."""
         forward = self._forward
-        link = self._links.idle(forward.prepared.policy.origin, fresh=forward.route.has_side_effects)
+        prepared = forward.prepared
+        link = self._links.idle(prepared.policy.origin, prepared.whose, fresh=forward.route.has_side_effects)
         if link is None:
             self._owner.wait_for(self._connect())
         else:
@@ -130,7 +134,7 @@ class Carriage:
         self._downstream.write(delivery.end(trailers))
         if self._is_pressed:
             self._relieve()
-        if self._owner.is_received:
+        if self._owner.is_received and not self._has_odd_body():
             link.release()
         else:
             link.abort()
@@ -181,9 +185,10 @@ class Carriage:
         self._relieve()
 
     async def _connect(self) -> None:
-        policy = self._forward.prepared.policy
+        prepared = self._forward.prepared
+        policy = prepared.policy
         try:
-            link = await self._links.connect(policy.origin)
+            link = await self._links.connect(policy.origin, prepared.whose)
         except Unreachable as error:
             detail = f"The upstream {policy.name!r} cannot be reached: {error}. Nothing was sent."
             self._owner.refuse(Refuse(reason=Reason.UPSTREAM_UNREACHABLE, detail=detail))
@@ -197,7 +202,8 @@ class Carriage:
         if owner.upload is None:
             link.write(forward.head + b"\r\n")
         else:
-            owner.upload.send(link, forward.head, forward.prepared.policy.fates)
+            head = forward.head + _CLOSE if self._has_odd_body() else forward.head
+            owner.upload.send(link, head, forward.prepared.policy.fates)
 
     def _pass_interim(self, answer: Answer) -> None:
         if answer.status == SWITCHING_PROTOCOLS:
@@ -214,6 +220,11 @@ class Carriage:
         else:
             self.delivery = None
             self._owner.refuse(refusal)
+
+    def _has_odd_body(self) -> bool:
+        """Whether a server may not expect the body: one that leaves it unread would take it for the next request."""
+        request = self._owner.request
+        return request.length != 0 and request.method not in _WITH_BODY
 
     def _may_repeat(self) -> bool:
         return not self._forward.route.has_side_effects and self._owner.upload is None

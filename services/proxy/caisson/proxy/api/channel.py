@@ -15,6 +15,7 @@ from caisson.proxy.api.reader import KnownHeads, RequestReader, Unreadable
 from caisson.proxy.domain.gate import Gate
 from caisson.proxy.domain.refusals import Reason, Refuse
 from caisson.proxy.domain.requests import Headers, Request
+from caisson.proxy.writes import Writes
 
 
 class _Phase(Enum):
@@ -30,8 +31,9 @@ _HTTP = _Phase.HTTP  # looked up for every piece of data
 class Channel(asyncio.Protocol):
     """One connection. `channels` holds all that are open; `bound` is the request id that a preamble proved."""
 
-    def __init__(self, gate: Gate, channels: set["Channel"], known: KnownHeads) -> None:
+    def __init__(self, gate: Gate, channels: set["Channel"], known: KnownHeads, writes: Writes) -> None:
         self._gate = gate
+        self._writes = writes
         self._channels = channels
         self._transport: asyncio.Transport | None = None
         self._reader = RequestReader(self, known)
@@ -45,6 +47,7 @@ class Channel(asyncio.Protocol):
         self._is_advancing = False
         self._is_clogged = False
         self._takes_more = True
+        self._is_unreadable = False
         self._patience = Patience()
         self.bound: str | None = None
         self.is_draining = False
@@ -73,6 +76,8 @@ class Channel(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         """End what was going on."""
         self._channels.discard(self)
+        if self._transport is not None:
+            self._writes.forget(self._transport)
         self._transport = None
         self._abandon()
 
@@ -133,7 +138,7 @@ class Channel(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes to the client."""
         if self._transport is not None:
-            self._transport.write(data)
+            self._writes.write(self._transport, data)
 
     def hold(self) -> None:
         """Stop reading; holds add up."""
@@ -206,6 +211,7 @@ class Channel(asyncio.Protocol):
             self._unreadable(unreadable.refusal)
 
     def _unreadable(self, refusal: Refuse) -> None:
+        self._is_unreadable = True
         latest = self._latest
         if latest is not None and not latest.is_received:
             self._takes_more = False
@@ -238,7 +244,7 @@ class Channel(asyncio.Protocol):
 
     def _finish(self) -> None:
         self._takes_more = False
-        if self._latest is not None and self._latest.is_received:
+        if self._latest is not None and self._latest.is_received and not self._is_unreadable:
             self._close()
         elif self._transport is not None:
             self._linger(self._transport)
@@ -246,6 +252,7 @@ class Channel(asyncio.Protocol):
     def _linger(self, transport: asyncio.Transport) -> None:
         """Read away what the client still sends: closing at once would reset the connection and lose the answer."""
         self._phase = _Phase.LINGERING
+        self._writes.finish(transport)
         if transport.can_write_eof():
             transport.write_eof()
         if self._holds and not transport.is_closing():
@@ -254,6 +261,7 @@ class Channel(asyncio.Protocol):
 
     def _close(self) -> None:
         if self._transport is not None:
+            self._writes.finish(self._transport)
             self._transport.close()
 
     def _abandon(self) -> None:

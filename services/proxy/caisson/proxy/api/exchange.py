@@ -47,6 +47,7 @@ class Exchange:
         "forward",
         "is_over",
         "is_received",
+        "refused_at",
         "request",
         "started",
         "upload",
@@ -65,6 +66,7 @@ class Exchange:
         self.caller: Caller | None = None
         self.forward: Forward | None = None
         self.carriage: Carriage | None = None
+        self.refused_at: str | None = None
         self.started = 0.0
         self.is_over = False
 

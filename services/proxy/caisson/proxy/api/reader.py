@@ -149,7 +149,9 @@ class RequestReader:
         keep_alive = self._parser.should_keep_alive() and method != b"CONNECT"
         request = Request(method, target, headers, http11=True, keep_alive=keep_alive)
         refusal = self._check(request)
-        if refusal is None and self._lines is not None:
+        if refusal is not None:
+            request.keep_alive = False
+        elif self._lines is not None:
             self._learn(request)
         self._listener.request_began(request, refusal)
 

@@ -35,10 +35,11 @@ def report_refusal(gate: Gate, exchange: "Exchange", refusal: Refuse, bound: str
     """Report a refusal, with the run that it is known to be of."""
     caller = exchange.caller or (gate.contexts.find(bound) if bound else None)
     ids: Ids | None = caller.ids if caller else None
+    exchange.refused_at = _upstream(gate, exchange.request.target)
     gate.recorder.refused(
         ids,
         refusal,
-        upstream=_upstream(gate, exchange.request.target),
+        upstream=exchange.refused_at,
         snippet=write_snippet(exchange.request.method, exchange.request.target),
     )
 
@@ -57,6 +58,7 @@ def report_end(recorder: Recorder, exchange: "Exchange", status: int, reason: Re
         Audit(
             None if caller is None else caller.ids,
             None if forward is None else forward.route,
+            exchange.refused_at if forward is None else forward.prepared.policy.name,
             exchange.request.method,
             status,
             reason,

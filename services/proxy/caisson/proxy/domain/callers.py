@@ -5,6 +5,7 @@ Invariant: what was prepared from another tenant, other datasets or other creden
 
 from caisson.common.contexts import RunContext
 from caisson.common.ids import Ids, RunId, SessionId, TenantId, UserId
+from caisson.proxy.domain.policies import Policies
 from caisson.proxy.domain.preparation import Prepared
 from caisson.proxy.domain.routes import Route
 
@@ -15,12 +16,13 @@ class Caller:
     `deadline` is on this process's monotonic clock.
     """
 
-    __slots__ = ("context", "deadline", "ids", "prepared", "revision", "routes")
+    __slots__ = ("context", "deadline", "ids", "prepared", "revision", "routed_by", "routes")
 
     def __init__(self, context: RunContext, *, revision: int, deadline: float) -> None:
         self.context = context
         self.prepared: dict[str, Prepared] = {}
         self.routes: dict[tuple[bytes, bytes], Route] = {}
+        self.routed_by: Policies = {}
         self.renew(context, revision=revision, deadline=deadline)
 
     def renew(self, context: RunContext, *, revision: int, deadline: float) -> None:

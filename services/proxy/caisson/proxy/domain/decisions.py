@@ -44,8 +44,11 @@ def decide(request: Request, caller: Caller, policies: Policies, vault: Vault) -
     if isinstance(split, Refuse):
         return split
     path, query = split
+    if caller.routed_by is not policies:
+        caller.routes = {}
+        caller.routed_by = policies
     route = caller.routes.get((request.method, path))
-    if route is None or policies.get(route.prepared.policy.name) is not route.prepared.policy:
+    if route is None:
         found = _find_route(request.method, path, caller, policies, vault)
         if isinstance(found, Refuse):
             return found

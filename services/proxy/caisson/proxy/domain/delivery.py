@@ -29,24 +29,21 @@ def refuse_encoded(answer: Answer, prepared: Prepared) -> Refuse | None:
 class Delivery:
     """One answer. `closes` says that the client's connection ends after it; what is told collects until `flush`."""
 
-    __slots__ = ("_is_chunked", "_out", "_redactor", "closes", "has_begun", "size_bytes")
+    __slots__ = ("_is_chunked", "_out", "_redactor", "_secret", "closes", "echoed", "has_begun", "size_bytes")
 
     def __init__(self, answer: Answer, request: Request, secret: Secret | None, *, closes: bool) -> None:
         self.size_bytes = 0
         self.closes = closes
         self.has_begun = False
+        self.echoed = False
         self._is_chunked = False
-        self._redactor = None if secret is None else Redactor(secret)
+        self._secret = secret
+        self._redactor: Redactor | None = None
         if closes or answer.framing >= _CHUNKED or not request.http11:
             head = answer.lines + self._frame(answer, request)
             self._out = [self._search(head) if self._is_chunked else head]
         else:
             self._out = [answer.lines, b"\r\n"]
-
-    @property
-    def echoed(self) -> bool:
-        """Whether the secret was found."""
-        return self._redactor is not None and self._redactor.echoed
 
     def piece(self, data: bytes) -> None:
         """Take some of the body."""
@@ -63,18 +60,19 @@ class Delivery:
         self.has_begun = True
         data = b"".join(self._out)
         self._out = []
-        redactor = self._redactor
-        return data if redactor is None or self._is_chunked else redactor.feed(data)
+        return data if self._is_chunked else self._search(data)
 
     def end(self, trailers: Headers) -> bytes:
         """Return what the client gets last."""
-        data = self.flush()
-        redactor = self._redactor
-        held = redactor.finish() if redactor is not None and redactor.held else b""
         if not self._is_chunked:
-            return data + held if held else data
+            data = b"".join(self._out)
+            return data if self._secret is None else self._search_last(data, self._secret)
+        data = self.flush()
+        held = b"" if self._redactor is None else self._redactor.finish()
         fields = [pair for pair in trailers if not pair[0].lower().startswith(_NOT_TRAILERS)]
-        last = self._search(write_last_chunk(fields))
+        last = write_last_chunk(fields)
+        if self._secret is not None:
+            last = self._search_last(last, self._secret)
         return data + (write_chunk(held) if held else b"") + last
 
     def _frame(self, answer: Answer, request: Request) -> bytes:
@@ -91,7 +89,19 @@ class Delivery:
         return lines + b"\r\n"
 
     def _search(self, data: bytes) -> bytes:
-        return data if self._redactor is None else self._redactor.feed(data)
+        if self._secret is None:
+            return data
+        if self._redactor is None:
+            self._redactor = Redactor(self._secret)
+        passed = self._redactor.feed(data)
+        self.echoed |= self._redactor.echoed
+        return passed
+
+    def _search_last(self, data: bytes, secret: Secret) -> bytes:
+        whole = data if self._redactor is None else self._redactor.finish() + data
+        masked = secret.mask(whole)
+        self.echoed |= masked is not whole
+        return masked
 
 
 class TunnelDelivery:

@@ -25,7 +25,7 @@ class Contexts(Protocol):
 
 def identify(request: Request, bound: str | None) -> str | Refuse:
     """Return the request id that names the caller's context."""
-    written = None if request.request_id is None else request.request_id.decode("latin-1")
+    written = request.request_id
     if bound is None:
         if written is None:
             return unknown_context("This connection is not bound to a run and the request has no X-Request-Id")

@@ -11,6 +11,10 @@ from caisson.proxy.domain.policies import Origin
 from caisson.proxy.domain.refusals import Refuse
 from caisson.proxy.domain.requests import Headers
 
+Whose = tuple[str, bytes]
+"""For whom a link may be used again: a tenant and its credential. An upstream that loses the framing of a connection
+(one that does not read a body, or answers twice) then confuses requests of one caller only, never of two tenants."""
+
 
 class Unreachable(Exception):
     """No connection could be made in time. Nothing was sent."""
@@ -76,8 +80,8 @@ class Link(Protocol):
 class Links(Protocol):
     """Where links come from."""
 
-    def idle(self, origin: Origin, *, fresh: bool) -> Link | None:
-        """Return an idle connection; `fresh` asks for one that can hardly have been closed at the other end."""
+    def idle(self, origin: Origin, whose: Whose, *, fresh: bool) -> Link | None:
+        """Return a connection that only the same caller used; `fresh`: hardly closed at the other end meanwhile."""
 
-    async def connect(self, origin: Origin) -> Link:
+    async def connect(self, origin: Origin, whose: Whose) -> Link:
         """Open a connection; raise Unreachable."""

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from caisson.common.contexts import RunContext
 from caisson.proxy.domain.credentials import Vault, find_credential
+from caisson.proxy.domain.links import Whose
 from caisson.proxy.domain.places import Found, QueryPlace
 from caisson.proxy.domain.policies import Policy
 from caisson.proxy.domain.redaction import Secret
@@ -30,6 +31,7 @@ class Prepared:
     pairs: tuple[tuple[QueryPlace, bytes], ...]
     segment: bytes | None
     tail: bytes = field(repr=False)
+    whose: Whose = field(repr=False)
     secret: Secret | None
     credential: str | None
     known: dict[KnownHead, tuple[bytes, Found]] = field(default_factory=dict)
@@ -58,6 +60,7 @@ def prepare(context: RunContext, policy: Policy, vault: Vault) -> Prepared | Ref
         ),
         segment=quote_segment(tenant),
         tail=b"".join(lines),
+        whose=(tenant, b"".join(lines)),
         secret=secret,
         credential=name,
     )

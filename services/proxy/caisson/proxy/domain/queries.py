@@ -17,12 +17,14 @@ def rewrite_query(query: bytes | None, spellings: Spellings, pair: bytes, truste
     pieces = query.split(b"&")
     if b";" in query:
         return _rewrite_mixed(pieces, spellings, pair, trusted)
-    hits: list[int] = []
-    for index, piece in enumerate(pieces):
+    for piece in pieces:
         if spellings[piece.partition(b"=")[0]]:
-            hits.append(index)
-    if not hits:
-        return b"%b&%b" % (query, pair), NOTHING
+            return _replace(pieces, spellings, pair, trusted)
+    return b"%b&%b" % (query, pair), NOTHING
+
+
+def _replace(pieces: list[bytes], spellings: Spellings, pair: bytes, trusted: str) -> tuple[bytes, Found]:
+    hits = [index for index, piece in enumerate(pieces) if spellings[piece.partition(b"=")[0]]]
     found = _compare([pieces[index] for index in hits], trusted)
     pieces[hits[0]] = pair
     for index in reversed(hits[1:]):

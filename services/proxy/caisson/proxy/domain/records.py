@@ -23,13 +23,14 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 class Audit:
     """One request. Not frozen, and told by reference: one is made for every request.
 
-    `ids` are None for a request of an unknown run, `route` for one that was refused; `reason` is the code of a
-    refusal or failure, `started_s` is on this process's monotonic clock, `findings` are the places where the client
-    had written a tenant, `echoed` says that the answer held the credential.
+    `ids` are None for a request of an unknown run, `route` for one that was refused, `upstream` for one that meant
+    none. `reason` is the code of a refusal or failure, `started_s` is on this process's monotonic clock, `findings`
+    are the places where the client had written a tenant, `echoed` says that the answer held the credential.
     """
 
     ids: Ids | None
     route: Route | None
+    upstream: str | None
     method: bytes
     status: int
     reason: Reason | None

@@ -1,17 +1,21 @@
 """The credential in an answer, replaced while streaming.
 
-Invariant: a secret never passes in clear, base64 (any alignment), hex, percent-encoding or JSON escapes, however the
-stream is cut; only a tail that may be the beginning of one of these is held back. Lengths do not change.
+Invariant: a secret never passes in clear, unbroken base64 (any alignment), hex, or the percent-encoding, HTML and
+JSON escapes that common serialisers write, however the stream is cut; only a tail that may be the beginning of one of
+these is held back. Lengths do not change. This guards against accidents, not against an upstream that wants to tell.
 """
 
 import base64
 import html
 import json
 import re
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 _MASK = b"*"
 _ESCAPE = re.compile(rb"%[0-9A-F]{2}")
+_PLAIN = "-._~"
+_HTML = "<>&'+=\""
+_UNICODE = re.compile(r"\\u([0-9a-f]{4})")
 _SHORTEST_ENCODED = 8
 """Shorter stretches of base64 or hex are met by chance."""
 _SEED = 4
@@ -93,11 +97,23 @@ def _overlap(data: bytes, form: bytes) -> int:
 
 
 def _forms(value: str) -> set[bytes]:
+    forms = _written(value)
+    for part in value.split():
+        if part != value and len(part) >= _SHORTEST_ENCODED:
+            forms |= _written(part)
+    return forms
+
+
+def _written(value: str) -> set[bytes]:
     raw = value.encode()
     percent = quote(value, safe="").encode()
     escaped = json.dumps(value)[1:-1]
+    unicode = "".join(char if char.isalnum() or char in _PLAIN else f"\\u{ord(char):04x}" for char in value)
+    some = "".join(f"\\u{ord(char):04x}" if char in _HTML else char for char in escaped)
     forms = {raw, percent, _ESCAPE.sub(lambda match: match[0].lower(), percent), escaped.encode()}
-    forms |= {escaped.replace("/", "\\/").encode(), html.escape(value).encode()}
+    forms |= {escaped.replace("/", "\\/").encode(), html.escape(value).encode(), quote_plus(value).encode()}
+    forms |= {html.escape(value).replace("&#x27;", "&#39;").encode()}
+    forms |= {text.encode() for form in (unicode, some) for text in (form, _UNICODE.sub(_upper_digits, form))}
     if len(raw) >= _SHORTEST_ENCODED:
         forms |= {raw.hex().encode(), raw.hex().upper().encode()}
     for shift in range(3):
@@ -105,6 +121,10 @@ def _forms(value: str) -> set[bytes]:
         if len(standard) >= _SHORTEST_ENCODED:
             forms |= {standard, standard.translate(bytes.maketrans(b"+/", b"-_"))}
     return forms
+
+
+def _upper_digits(match: re.Match[str]) -> str:
+    return "\\u" + match[1].upper()
 
 
 def _inner_base64(raw: bytes, shift: int) -> bytes:

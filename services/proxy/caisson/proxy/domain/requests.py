@@ -21,7 +21,7 @@ class KnownHead:
 
     __slots__ = ("headers", "request_id")
 
-    def __init__(self, headers: Headers, request_id: bytes | None) -> None:
+    def __init__(self, headers: Headers, request_id: str | None) -> None:
         self.headers = headers
         self.request_id = request_id
 
@@ -37,7 +37,7 @@ class Request:
     keep_alive: bool
     hosts: int = 0
     length: int | None = 0
-    request_id: bytes | None = None
+    request_id: str | None = None
     expects_continue: bool = False
     takes_trailers: bool = False
     is_encoded: bool = False
@@ -133,12 +133,13 @@ def _read_upgrade(request: Request, value: bytes) -> None:
 
 
 def _read_request_id(request: Request, value: bytes) -> Refuse | None:
-    if request.request_id not in {None, value}:
+    request_id = value.decode("latin-1")
+    if request.request_id not in {None, request_id}:
         return Refuse(
             reason=Reason.REQUEST_ID_MISMATCH,
             detail="The request has two different X-Request-Id headers; send none, or the one in $REQUEST_ID.",
         )
-    request.request_id = value
+    request.request_id = request_id
     return None
 
 

@@ -28,7 +28,7 @@ class Target(NamedTuple):
 
 def split_target(raw: bytes) -> tuple[bytes, bytes | None] | Refuse:
     """Split an origin-form target into its path and its query (None without `?`)."""
-    if not raw.startswith(b"/"):
+    if raw[:1] != b"/":
         return _refuse("only the origin form is taken: a path that begins with /, without scheme and host")
     if b"#" in raw:
         return _refuse("a fragment (#) does not belong into a request; encode it as %23")

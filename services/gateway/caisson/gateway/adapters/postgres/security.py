@@ -22,14 +22,15 @@ class PostgresSecurityLog:
         self, request: PageRequest, *, tenant: TenantId | None, since: datetime | None, run: str | None
     ) -> Page[SecurityRecord]:
         """Return events, newest first; of every tenant where none is given."""
+        before = None if request.before is None else request.number
         async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.list_security_events(
-                    connection, tenant=tenant, since=since, run=run, before=request.before, limit=request.limit + 1
+                    connection, tenant=tenant, since=since, run=run, before=before, limit=request.limit + 1
                 )
             )
         records = [SecurityRecord(**row) for row in rows]
-        return paginate(records, [record.event_id for record in records], request)
+        return paginate(records, [str(record.place) for record in records], request)
 
     async def record(self, event: SecurityEvent) -> None:
         """Record a report once, by its id; one about an unknown run changes nothing."""
