@@ -114,7 +114,7 @@ async def _without_embedding(plane: MemoryPlane, label: str) -> list[Figure]:
         retrievals=retrievals,
         thresholds=UNCALIBRATED,
     )
-    handlers = RecallHandlers(recaller, retrievals, clock=lambda: datetime.now(UTC), tell=lambda: None)
+    handlers = RecallHandlers(recaller, retrievals, clock=lambda: datetime.now(UTC))
     samples = []
     for request in asked:
         began = perf_counter()

@@ -174,7 +174,6 @@ class Desk:
             ),
             retrievals,
             clock=clock,
-            tell=_nothing,
         )
 
     def caller(self, user: str | None = None, *scopes: str) -> Caller:

@@ -149,7 +149,6 @@ class Memory:
                 ),
                 retrievals,
                 clock=clock,
-                tell=tell,
             ),
         )
         progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in ("index relay", "fact relay")}

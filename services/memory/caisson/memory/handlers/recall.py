@@ -1,7 +1,5 @@
 """Recall: search, context and feedback. Invariant: what was told is recorded, and only that can be rewarded."""
 
-from collections.abc import Callable
-
 from prometheus_client import Counter, Histogram
 
 from caisson.common import subjects
@@ -31,13 +29,12 @@ UNCONFIRMED = Counter(
 
 
 class RecallHandlers:
-    """Answers recalls and takes rewards."""
+    """Answers recalls and takes rewards. Facts of recalls go with the relay's next round: nobody waits for them."""
 
-    def __init__(self, recaller: Recaller, retrievals: Retrievals, *, clock: Clock, tell: Callable[[], None]) -> None:
+    def __init__(self, recaller: Recaller, retrievals: Retrievals, *, clock: Clock) -> None:
         self._recaller = recaller
         self._retrievals = retrievals
         self._clock = clock
-        self._tell = tell
 
     def register(self, bus: Bus) -> None:
         """Serve recall on `bus`."""
@@ -86,7 +83,6 @@ class RecallHandlers:
                 ANSWERS.labels(result="refused").inc()
                 raise
         _count(recall)
-        self._tell()
         return recall
 
 
