@@ -7,7 +7,11 @@ import json
 from functools import lru_cache
 from time import gmtime, strftime
 
+from caisson.proxy.domain.places import Location
 from caisson.proxy.domain.records import Audit
+from caisson.proxy.domain.refusals import Reason
+
+_NOWHERE: frozenset[Location] = frozenset()
 
 
 def write_line(audit: Audit, offset_s: float) -> str:
@@ -17,29 +21,45 @@ def write_line(audit: Audit, offset_s: float) -> str:
     """
     seconds, fraction = divmod(audit.started_s + offset_s, 1)
     route = audit.route
-    place = _write_place(
+    told = _describe(
         audit.upstream,
         audit.method,
         None if route is None else route.template,
         None if route is None else route.prepared.credential,
+        audit.status,
+        audit.reason,
+        frozenset([location for location, _ in audit.findings]) if audit.findings else _NOWHERE,
+        audit.echoed,
     )
     return (
-        f'{{"started_at":"{_write_second(int(seconds))}.{int(fraction * 1000):03d}Z",{place},'
-        f'"status":{audit.status},"reason":{"null" if audit.reason is None else json.dumps(audit.reason)},'
-        f'"bytes_in":{audit.bytes_in},"bytes_out":{audit.bytes_out},"duration_ms":{audit.duration_s * 1000:.3f},'
-        f'"rewritten":{_write_rewritten(audit) if audit.findings else "[]"},'
-        f'"credential_echoed":{"true" if audit.echoed else "false"}}}'
+        f'{{"started_at":"{_write_second(int(seconds))}.{int(fraction * 1000):03d}Z","bytes_in":{audit.bytes_in},'
+        f'"bytes_out":{audit.bytes_out},"duration_ms":{audit.duration_s * 1000:.3f},{told}}}'
     )
 
 
 @lru_cache(maxsize=1024)
-def _write_place(upstream: str | None, method: bytes, template: str | None, credential: str | None) -> str:
-    told = {"upstream": upstream, "method": method.decode("latin-1"), "path": template, "credential": credential}
+def _describe(
+    upstream: str | None,
+    method: bytes,
+    path: str | None,
+    credential: str | None,
+    status: int,
+    reason: Reason | None,
+    rewritten: frozenset[Location],
+    echoed: bool,  # noqa: FBT001 - positions are what makes the memory fast
+) -> str:
+    """Write what many requests have in common."""
+    told = {
+        "upstream": upstream,
+        "method": method.decode("latin-1"),
+        "path": path,
+        "status": status,
+        "reason": reason,
+        "rewritten": sorted(rewritten),
+        "credential": credential,
+        "credential_echoed": echoed,
+    }
     return json.dumps(told)[1:-1]
-
-
-def _write_rewritten(audit: Audit) -> str:
-    return json.dumps(sorted({location for location, _ in audit.findings}))
 
 
 @lru_cache(maxsize=64)

@@ -98,8 +98,6 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Tell the holder, unless the end of the connection is how the answer ends."""
         receiver, self._receiver = self._receiver, None
-        if self._transport is not None:
-            self._writes.forget(self._transport)
         self._transport = None
         if receiver is None:
             return

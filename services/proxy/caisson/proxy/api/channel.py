@@ -74,8 +74,6 @@ class Channel(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         """End what was going on."""
         self._channels.discard(self)
-        if self._transport is not None:
-            self._writes.forget(self._transport)
         self._transport = self._reading.transport = None
         self._abandon()
 
@@ -113,7 +111,8 @@ class Channel(asyncio.Protocol):
         self._latest = None
         if self._takes_more:
             self._takes_more = request.keep_alive
-            self._enqueue(Exchange(self._gate, self, request, refusal))
+            self._latest = Exchange(self._gate, self, request, refusal)
+            self._turns.enqueue(self._latest)
 
     def request_piece(self, data: bytes) -> None:
         """Pass some of the body on."""
@@ -159,7 +158,8 @@ class Channel(asyncio.Protocol):
         if kept is not None:
             self.let_go()
             self._read(kept)
-        self._turns.advance()
+        if self._turns.has_more:
+            self._turns.advance()
         if self.is_draining and self._turns.current is None and self._phase is _HTTP:
             self._close()
 
@@ -208,11 +208,8 @@ class Channel(asyncio.Protocol):
         elif self._takes_more:
             self._takes_more = False
             nothing = Request(method=b"-", target=b"", headers=[], http11=True, keep_alive=False)
-            self._enqueue(Exchange(self._gate, self, nothing, refusal))
-
-    def _enqueue(self, exchange: Exchange) -> None:
-        self._latest = exchange
-        self._turns.enqueue(exchange)
+            self._latest = Exchange(self._gate, self, nothing, refusal)
+            self._turns.enqueue(self._latest)
 
     def _finish(self) -> None:
         self._takes_more = False

@@ -198,7 +198,8 @@ class Exchange:
         if decision.findings:
             report_findings(self._gate.recorder, self, decision.findings)
         if self.upload is None or not decision.collects:
-            self._carry(decision)
+            self.carriage = Carriage(self, self._gate.links, self._downstream, decision)
+            self.carriage.start()
         elif self.is_received:
             self._rewrite(decision, self.upload)
         elif self.request.expects_continue:
@@ -213,9 +214,6 @@ class Exchange:
             return
         forward.findings.extend(found)
         report_findings(self._gate.recorder, self, found)
-        self._carry(forward)
-
-    def _carry(self, forward: Forward) -> None:
         self.carriage = Carriage(self, self._gate.links, self._downstream, forward)
         self.carriage.start()
 

@@ -83,20 +83,15 @@ class RequestReader:
         if self.is_between:
             line, _, lines = data.partition(b"\r\n")
             head = self._known.get(lines)
-            if head is not None and self._recall(line, head):
+            match = _REQUEST_LINE.fullmatch(line) if head is not None and len(line) <= _MAX_KNOWN_BYTES else None
+            if head is not None and match is not None:
+                request = Request(match[1], match[2], head.headers, http11=True, keep_alive=True)
+                request.request_id = head.request_id
+                request.known = head
+                self._listener.request_began(request, None)
                 return None
             self._lines = lines
         return self._parse(data)
-
-    def _recall(self, line: bytes, head: KnownHead) -> bool:
-        match = _REQUEST_LINE.fullmatch(line)
-        if match is None or len(line) > _MAX_KNOWN_BYTES:
-            return False
-        request = Request(match[1], match[2], head.headers, http11=True, keep_alive=True)
-        request.request_id = head.request_id
-        request.known = head
-        self._listener.request_began(request, None)
-        return True
 
     def _learn(self, request: Request) -> None:
         """Keep the lines of a request that was all there was in one piece of data."""

@@ -41,13 +41,14 @@ class Reading:
 class Turns:
     """Whose turn it is, and who waits."""
 
-    __slots__ = ("_is_advancing", "_reading", "_waiting", "current", "is_clogged")
+    __slots__ = ("_is_advancing", "_reading", "_waiting", "current", "has_more", "is_clogged")
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._waiting: deque[Exchange] = deque()
         self._is_advancing = False
         self.current: Exchange | None = None
+        self.has_more = False
         self.is_clogged = False
 
     def enqueue(self, exchange: Exchange) -> None:
@@ -57,6 +58,7 @@ class Turns:
             exchange.begin()
         else:
             self._waiting.append(exchange)
+            self.has_more = True
             self._reading.hold()
 
     def advance(self) -> None:
@@ -69,6 +71,7 @@ class Turns:
             self._reading.let_go()
             self.current.begin()
         self._is_advancing = False
+        self.has_more = bool(self._waiting)
 
     def pause_answer(self) -> None:
         """The client takes no more."""
