@@ -103,16 +103,18 @@ def run() -> list[Figure]:
 async def _measure() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="caisson-bench-") as name:
         folder = Path(name)
-        upstream, nginx, bulk = _free_ports(3)
+        upstream, nginx = _free_ports(2)
+        mirror = socket.create_server((HOST, 0))
+        upstreams = UPSTREAMS.format(upstream=upstream, bulk=mirror.getsockname()[1])
         async with (
             _nginx(folder, "upstream", ANSWERS.format(port=upstream), core=1),
             _nginx(folder, "nginx", PASSES.format(port=nginx, upstream=upstream), core=0),
-            _caisson(folder, UPSTREAMS.format(upstream=upstream, bulk=bulk)) as caisson,
+            _caisson(folder, upstreams) as caisson,
         ):
             direct, beside = f"http://{HOST}:{upstream}{PATH}", f"http://{HOST}:{nginx}/metrics{PATH}"
             figures = await _compare(direct, beside, caisson)
             figures += await _compare_mitmproxy(folder, upstream, figures)
-            figures.append(await asyncio.to_thread(_carry_bulk, caisson, bulk))
+            figures.append(await asyncio.to_thread(_carry_bulk, caisson, mirror))
     return figures
 
 
@@ -283,9 +285,9 @@ def _free_ports(number: int) -> list[int]:
     return ports
 
 
-def _carry_bulk(caisson: Caisson, port: int) -> Figure:
+def _carry_bulk(caisson: Caisson, mirror: socket.socket) -> Figure:
     """Carry 1 GiB up and 1 GiB down; return how much the proxy's memory grew at its peak."""
-    server = Thread(target=_mirror, args=(socket.create_server((HOST, port)),))
+    server = Thread(target=_mirror, args=(mirror,))
     server.start()
     status = Path(f"/proc/{caisson.pid}/status")
     Path(f"/proc/{caisson.pid}/clear_refs").write_text("5")
