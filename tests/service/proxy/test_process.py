@@ -98,7 +98,10 @@ async def test_it_does_not_start_with_what_it_cannot_use(proxy_nats: EmbeddedNat
     )
     for upstreams, environment, told in cases:
         proxy = ProxyProcess(proxy_nats, tmp_path, upstreams, environment)
-        with pytest.raises(AssertionError, match="ended with 1"):
-            await proxy.start()
+        try:
+            with pytest.raises(AssertionError, match="ended with 1"):
+                await proxy.start()
+        finally:
+            await proxy.stop()
         assert told in proxy.log.read_text(), told
         proxy.log.unlink()
