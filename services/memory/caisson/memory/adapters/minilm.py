@@ -69,6 +69,8 @@ class MiniLm:
             InvalidInput: when a text has no token, or more than a window.
         """
         loop = asyncio.get_running_loop()
+        if len(texts) == 1:
+            return [await loop.run_in_executor(self._pool, self._embedded_alone, texts[0])]
         tokens = await loop.run_in_executor(self._pool, lambda: [self._windows.encode(text) for text in texts])
         vectors: list[Vector] = [()] * len(texts)
         for batch in _batches(tokens):
@@ -88,6 +90,9 @@ class MiniLm:
     async def close(self) -> None:
         """End the thread."""
         self._pool.shutdown(wait=False)
+
+    def _embedded_alone(self, text: str) -> list[float]:
+        return self._embedded([self._windows.encode(text)])[0]
 
     def _embedded(self, batch: list[Tokens]) -> list[list[float]]:
         longest = max(map(len, batch))

@@ -23,8 +23,8 @@ from caisson.memory.domain.searching import Searched, Searcher
 from caisson.memory.domain.terms import query_terms
 from caisson.memory.domain.utility import rank, similarity
 
-_CANDIDATES_PER_LEG = 24
-_CANDIDATES_PER_HIT = 3
+_CANDIDATES_PER_LEG = 16
+_CANDIDATES_PER_HIT = 2
 
 
 class Confirming(Protocol):
