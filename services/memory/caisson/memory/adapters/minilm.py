@@ -77,6 +77,8 @@ class MiniLm:
             rows = await loop.run_in_executor(self._pool, self._embedded, [tokens[at] for at in batch])
             for at, row in zip(batch, rows, strict=True):
                 vectors[at] = row
+        if len(texts) > _BATCH_TEXTS:
+            await loop.run_in_executor(self._pool, _return_memory)
         return vectors
 
     def chunks(self, text: str) -> list[str]:
