@@ -1,5 +1,7 @@
-"""From a query to what the store confirms of it. Invariant: what it does not confirm for this principal at this moment
-neither leaves nor counts."""
+"""From a query to what the store confirms of it.
+
+Invariant: what it does not confirm for this principal at this moment neither leaves nor counts.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
