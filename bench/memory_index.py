@@ -8,14 +8,13 @@ import asyncio
 import gc
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-import numpy as np
 import uvloop
 from qdrant_client import AsyncQdrantClient
 
@@ -25,7 +24,7 @@ from caisson.common.ids import TenantId
 from caisson.memory.adapters.minilm import MiniLm
 from caisson.memory.adapters.qdrant_edge import EdgeIndex
 from caisson.memory.adapters.qdrant_server import ServerIndex
-from caisson.memory.domain.indexing import Index
+from caisson.memory.domain.indexing import Candidates, Index
 
 SMALL, LARGE, LOCAL = 20_000, 100_000, 5_000
 QUERIES, LOCAL_QUERIES = 400, 40
@@ -71,24 +70,32 @@ async def _embedder() -> list[Figure]:
 async def _edge(folder: Path, corpus: Corpus, label: str) -> list[Figure]:
     index = await EdgeIndex.open(folder, IDENTITY)
     filled_s = await _fill(index, corpus)
-    timed = [await _search(index, corpus, n) for n in range(QUERIES)]
-    latencies, recalls = [ms for ms, _ in timed], [recall for _, recall in timed]
-    narrow = [await _search(index, corpus, 10 * n) for n in range(QUERIES // 4)]
-    whole = [await _search(index, corpus, 10 * n, granted=EVERYBODY) for n in range(QUERIES // 4)]
+    await index.optimize()
+    mixed = await _searches(index, corpus, range(QUERIES))
+    narrow = await _searches(index, corpus, range(0, 10 * QUERIES, 40))
+    whole = await _searches(index, corpus, range(0, 10 * QUERIES, 40), granted=EVERYBODY)
     await index.close()
     return [
         Figure(name=f"memory_ingest_{label}_per_s", value=len(corpus.vectors) / filled_s, unit="points/s"),
-        Figure(name=f"memory_search_{label}_p50_ms", value=percentile(latencies, 50), unit="ms"),
-        Figure(name=f"memory_search_{label}_p95_ms", value=percentile(latencies, 95), unit="ms", bar=5),
-        Figure(name=f"memory_search_{label}_whole_p95_ms", value=percentile([ms for ms, _ in whole], 95), unit="ms"),
-        _recall(f"memory_recall_at_10_{label}", recalls),
-        _recall(f"memory_recall_at_10_{label}_narrow", [recall for _, recall in narrow]),
-        _recall(f"memory_recall_at_10_{label}_whole", [recall for _, recall in whole]),
+        Figure(name=f"memory_search_{label}_p50_ms", value=percentile(mixed.latencies, 50), unit="ms"),
+        Figure(name=f"memory_search_{label}_p95_ms", value=percentile(mixed.latencies, 95), unit="ms", bar=5),
+        Figure(name=f"memory_search_{label}_whole_p95_ms", value=percentile(whole.latencies, 95), unit="ms"),
+        _recall(f"memory_recall_at_10_{label}", mixed),
+        _recall(f"memory_recall_at_10_{label}_narrow", narrow),
+        _recall(f"memory_recall_at_10_{label}_whole", whole),
     ]
 
 
-def _recall(name: str, recalls: Sequence[float]) -> Figure:
-    return Figure(name=name, value=float(np.mean(recalls)), unit="", bar=0.98, wanted="at least")
+def _recall(name: str, searches: "Searches") -> Figure:
+    return Figure(name=name, value=searches.recall, unit="", bar=0.98, wanted="at least")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searches:
+    """Searches by both legs: their milliseconds, and the mean share of the true nearest that the dense leg has."""
+
+    latencies: list[float]
+    recall: float
 
 
 async def _fill(index: Index, corpus: Corpus) -> float:
@@ -100,14 +107,21 @@ async def _fill(index: Index, corpus: Corpus) -> float:
     return spent
 
 
-async def _search(index: Index, corpus: Corpus, near: int, *, granted: str | None = None) -> tuple[float, float]:
-    """Return the milliseconds of a search by both legs, and the share of the true nearest that its dense leg has."""
-    query, filter_ = corpus.query(near), a_filter(corpus.tenants[near], f"u{near % USERS}", granted)
-    found: list[Any] = []
-    spent = await _ms(lambda: _into(found, index.search(query, filter_)))
-    likeliest = sorted(found[0].found, key=lambda candidate: -(candidate.cosine or -1))[:TOP]
-    true = corpus.nearest(query, filter_)
-    return spent, len({candidate.memory_id for candidate in likeliest} & set(true)) / len(true)
+async def _searches(index: Index, corpus: Corpus, near: range, *, granted: str | None = None) -> Searches:
+    asked = [(corpus.query(n), a_filter(corpus.tenants[n], f"u{n % USERS}", granted)) for n in near]
+    answers: list[Candidates] = []
+    latencies = []
+    for query, filter_ in asked:
+        began = perf_counter()
+        answers.append(await index.search(query, filter_))
+        latencies.append((perf_counter() - began) * 1_000)
+    recalls = [_found(corpus.nearest(*question), answer) for question, answer in zip(asked, answers, strict=True)]
+    return Searches(latencies=latencies, recall=sum(recalls) / len(recalls))
+
+
+def _found(true: list[str], answer: Candidates) -> float:
+    likeliest = sorted(answer.found, key=lambda candidate: -(candidate.cosine or -1))[:TOP]
+    return len({candidate.memory_id for candidate in likeliest} & set(true)) / len(true)
 
 
 async def _latest(folder: Path, corpus: Corpus) -> float:
@@ -146,8 +160,7 @@ async def _local_mode(folder: Path) -> Figure:
     medians = []
     for index in (edge, local):
         await _fill(index, corpus)
-        timed = [await _search(index, corpus, n) for n in range(LOCAL_QUERIES)]
-        medians.append(percentile([ms for ms, _ in timed], 50))
+        medians.append(percentile((await _searches(index, corpus, range(LOCAL_QUERIES))).latencies, 50))
         await index.close()
     return Figure(name="memory_local_mode_ratio", value=medians[1] / medians[0], unit="x", bar=20, wanted="at least")
 
@@ -158,10 +171,6 @@ async def _resident(folder: Path) -> float:
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     told, _ = await process.communicate()
     return float(told)
-
-
-async def _into(found: list[Any], answer: Awaitable[Any]) -> None:
-    found.append(await answer)
 
 
 async def _ms(work: Callable[[], Awaitable[object]]) -> float:

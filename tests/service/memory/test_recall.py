@@ -139,6 +139,16 @@ async def test_memories_of_a_session_are_told_in_that_session_alone(desk: Desk) 
         await desk.search("draft of the report", layers=["session"])
 
 
+async def test_many_memories_of_other_sessions_take_no_place_from_the_others(desk: Desk) -> None:
+    for number in range(40):
+        origin = Provenance(session_id=f"ses_{number}")
+        await desk.store(f"draft of the report number {number}", layer="session", provenance=origin)
+    await desk.store("whoever wants a draft of the quarterly report on paper asks the front office before noon")
+    kept = ["whoever wants a draft of the quarterly report on paper asks the front office before noon"]
+    assert await desk.search("draft of the report") == kept
+    assert await desk.search("draft of the report", session_id="ses_7") == ["draft of the report number 7", *kept]
+
+
 async def test_a_past_time_tells_what_was_in_force_then(desk: Desk, word_index: Outage) -> None:
     await desk.store("the manager is Ana", subject="team", attribute="manager")
     between = desk.clock()

@@ -69,12 +69,16 @@ class MiniLm:
             InvalidInput: when a text has no token, or more than a window.
         """
         loop = asyncio.get_running_loop()
+        if len(texts) == 1:
+            return [await loop.run_in_executor(self._pool, self._embedded_alone, texts[0])]
         tokens = await loop.run_in_executor(self._pool, lambda: [self._windows.encode(text) for text in texts])
         vectors: list[Vector] = [()] * len(texts)
         for batch in _batches(tokens):
             rows = await loop.run_in_executor(self._pool, self._embedded, [tokens[at] for at in batch])
             for at, row in zip(batch, rows, strict=True):
                 vectors[at] = row
+        if len(texts) > _BATCH_TEXTS:
+            await loop.run_in_executor(self._pool, _return_memory)
         return vectors
 
     def chunks(self, text: str) -> list[str]:
@@ -88,6 +92,9 @@ class MiniLm:
     async def close(self) -> None:
         """End the thread."""
         self._pool.shutdown(wait=False)
+
+    def _embedded_alone(self, text: str) -> list[float]:
+        return self._embedded([self._windows.encode(text)])[0]
 
     def _embedded(self, batch: list[Tokens]) -> list[list[float]]:
         longest = max(map(len, batch))

@@ -21,7 +21,7 @@ def check_query(query: str) -> None:
 
 
 def searched_layers(layers: frozenset[Layer], session_id: str | None) -> frozenset[Layer]:
-    """Return the layers that a recall reads: without a session, no session's memories.
+    """Return the layers that a recall reads; empty means all, of which sessions' memories still need their session.
 
     Raises:
         InvalidInput: when only the session layer is asked for and no session is named.
@@ -30,4 +30,9 @@ def searched_layers(layers: frozenset[Layer], session_id: str | None) -> frozens
         return layers
     if layers == {Layer.SESSION}:
         raise InvalidInput("session_id must be given to search the layer session", field="session_id")
+    return layers - {Layer.SESSION}
+
+
+def without_sessions(layers: frozenset[Layer]) -> frozenset[Layer]:
+    """Return the same layers but for the sessions'."""
     return (layers or frozenset(Layer)) - {Layer.SESSION}

@@ -1,49 +1,19 @@
 """Recall: hard filter, candidates, the store's check, gate, utility, budget, in this order.
 
-Invariant: what the store does not confirm for this principal at this moment neither leaves nor counts.
+Invariant: what is recorded is what was told, and the report says what became of everything that was found.
 """
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from caisson.common.ids import new_id
 from caisson.memory.domain.asking import check_query
 from caisson.memory.domain.assembling import entry
 from caisson.memory.domain.budgeting import Filled, fill
-from caisson.memory.domain.coverage import Coverage
+from caisson.memory.domain.finding import Confirming, Finder, Findings
 from caisson.memory.domain.gating import Thresholds, passes
-from caisson.memory.domain.indexing import Candidate
-from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.memories import Memory
-from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.recalls import Asked, Found, Recall, Report, Told
 from caisson.memory.domain.retrievals import Retrieval, Retrievals
-from caisson.memory.domain.searching import Searched, Searcher
-from caisson.memory.domain.terms import query_terms
-from caisson.memory.domain.utility import rank, similarity
-
-_CANDIDATES_PER_LEG = 24
-_CANDIDATES_PER_HIT = 3
-
-
-class Confirming(Protocol):
-    """The store's last word about what an index found."""
-
-    async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
-        """Return those of the ids that a recall may tell now."""
-
-    async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
-        """Count those of the ids that are the principal's to see but have expired."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
-    """The candidates that the store confirmed, best fused first, and how many it did not."""
-
-    found: list[Found]
-    expired: int
-    mismatched: int
+from caisson.memory.domain.searching import Searcher
+from caisson.memory.domain.utility import rank
 
 
 class Recaller:
@@ -58,7 +28,7 @@ class Recaller:
         thresholds: Thresholds,
     ) -> None:
         self._searcher = searcher
-        self._store = store
+        self._finder = Finder(searcher, store)
         self._retrievals = retrievals
         self._thresholds = thresholds
 
@@ -70,10 +40,8 @@ class Recaller:
             Unavailable: the recall would be degraded, and the principal asked to fail then.
         """
         check_query(asked.query)
-        limit = max(_CANDIDATES_PER_LEG, _CANDIDATES_PER_HIT * asked.k)
-        searched = await self._searcher.search(asked.query, asked.filter_, limit=limit, may_degrade=asked.may_degrade)
-        checked = await self._check(asked, searched)
-        passed = [item for item in checked.found if self._passes(item)]
+        findings = await self._finder.find(asked)
+        passed = [item for item in findings.found if self._passes(item)]
         filled = self._fill(asked, passed)
         told = tuple(Told(found=item, score=score, tokens=tokens) for (score, item), tokens in filled.kept)
         retrieval = Retrieval(
@@ -84,21 +52,8 @@ class Recaller:
             injected=tuple(item.found.memory.memory_id for item in told),
         )
         await self._retrievals.record(retrieval)
-        report = self._report(searched, checked, gated=len(checked.found) - len(passed), filled=filled)
+        report = self._report(findings, gated=len(findings.found) - len(passed), filled=filled)
         return Recall(retrieval_id=retrieval.retrieval_id, told=told, report=report)
-
-    async def _check(self, asked: Asked, searched: Searched) -> _Checked:
-        """Ask the store about every candidate; what it does not confirm is not there."""
-        candidates = searched.candidates.found
-        ids = [candidate.memory_id for candidate in candidates]
-        visible = await self._store.visible_among(ids, asked.filter_) if ids else {}
-        unseen = [memory_id for memory_id in ids if memory_id not in visible]
-        expired = await self._store.expired_among(unseen, asked.filter_) if unseen else 0
-        confirmed = [
-            (candidate, visible[candidate.memory_id]) for candidate in candidates if candidate.memory_id in visible
-        ]
-        found = _weigh(asked.query, [pair for pair in confirmed if _is_of_session(pair[1], asked.session_id)])
-        return _Checked(found=found, expired=expired, mismatched=len(unseen) - expired)
 
     def _passes(self, found: Found) -> bool:
         return passes(cosine=found.cosine, lexical=found.lexical, thresholds=self._thresholds)
@@ -110,50 +65,24 @@ class Recaller:
     def _cost(self, asked: Asked, memory: Memory) -> int:
         return self._searcher.count_tokens(entry(memory) if asked.kind == "context" else memory.text)
 
-    def _report(
-        self, searched: Searched, checked: _Checked, *, gated: int, filled: Filled[tuple[float, Found]]
-    ) -> Report:
-        found, candidates = checked.found, searched.candidates
+    def _report(self, findings: Findings, *, gated: int, filled: Filled[tuple[float, Found]]) -> Report:
+        found, searched = findings.found, findings.searched
         return Report(
             backend=searched.backend,
-            legs=candidates.legs,
+            legs=searched.candidates.legs,
             degraded=searched.degraded,
             gate=self._thresholds.dense,
             best_cosine=max((item.cosine for item in found if item.cosine is not None), default=None),
             best_lexical=max((item.lexical for item in found if item.lexical is not None), default=None),
-            sparse_terms=candidates.sparse_terms,
+            sparse_terms=searched.candidates.sparse_terms,
             found=len(found),
             gated=gated,
-            expired_in_index=checked.expired,
-            mismatched=checked.mismatched,
+            expired_in_index=findings.expired,
+            mismatched=findings.mismatched,
             dropped_for_budget=filled.dropped,
             tokens=filled.tokens,
             reason=_reason(found=len(found), gated=gated),
         )
-
-
-def _weigh(query: str, confirmed: Sequence[tuple[Candidate, Memory]]) -> list[Found]:
-    """Score candidates. One that the dense leg did not return is at most as near as the last that it did."""
-    coverage = Coverage(query_terms(query))
-    cosines = [candidate.cosine for candidate, _ in confirmed if candidate.cosine is not None]
-    farthest = min(cosines, default=None)
-    found = []
-    for candidate, memory in confirmed:
-        lexical = None if candidate.lexical is None else coverage.of(memory.text)
-        near = farthest if candidate.cosine is None else candidate.cosine
-        found.append(
-            Found(
-                memory=memory,
-                cosine=candidate.cosine,
-                lexical=lexical,
-                similarity=similarity(cosine=near, lexical=lexical),
-            )
-        )
-    return found
-
-
-def _is_of_session(memory: Memory, session_id: str | None) -> bool:
-    return memory.layer is not Layer.SESSION or memory.origin.session_id == session_id
 
 
 def _reason(*, found: int, gated: int) -> str | None:

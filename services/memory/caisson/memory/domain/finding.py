@@ -1,0 +1,98 @@
+"""From a query to what the store confirms of it.
+
+Invariant: what it does not confirm for this principal at this moment neither leaves nor counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from caisson.memory.domain.asking import without_sessions
+from caisson.memory.domain.coverage import Coverage
+from caisson.memory.domain.indexing import Candidate
+from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.memories import Memory
+from caisson.memory.domain.principals import HardFilter
+from caisson.memory.domain.recalls import Asked, Found
+from caisson.memory.domain.searching import Searched, Searcher
+from caisson.memory.domain.terms import query_terms
+from caisson.memory.domain.utility import similarity
+
+_CANDIDATES_PER_LEG = 16
+_CANDIDATES_PER_HIT = 2
+_WIDENING = 8
+
+
+class Confirming(Protocol):
+    """The store's last word about what an index found."""
+
+    async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
+        """Return those of the ids that a recall may tell now."""
+
+    async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
+        """Count those of the ids that are the principal's to see but have expired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """The candidates that the store confirmed, best fused first, and how many it did not."""
+
+    searched: Searched
+    found: list[Found]
+    expired: int
+    mismatched: int
+    of_other_sessions: int
+
+
+class Finder:
+    """Searches, and checks every candidate."""
+
+    def __init__(self, searcher: Searcher, store: Confirming) -> None:
+        self._searcher = searcher
+        self._store = store
+
+    async def find(self, asked: Asked) -> Findings:
+        """Search and check; again and wider where other sessions' memories took the places of candidates.
+
+        They are told apart after the search, because one condition more in each leg costs every recall a fifth.
+        """
+        limit = max(_CANDIDATES_PER_LEG, _CANDIDATES_PER_HIT * asked.k)
+        findings = await self._find(asked, asked.filter_, limit)
+        if findings.of_other_sessions and len(findings.found) < asked.k:
+            layers = asked.filter_.layers if asked.session_id else without_sessions(asked.filter_.layers)
+            return await self._find(asked, replace(asked.filter_, layers=layers), _WIDENING * limit)
+        return findings
+
+    async def _find(self, asked: Asked, filter_: HardFilter, limit: int) -> Findings:
+        searched = await self._searcher.search(asked.query, filter_, limit=limit, may_degrade=asked.may_degrade)
+        candidates = searched.candidates.found
+        ids = [candidate.memory_id for candidate in candidates]
+        visible = await self._store.visible_among(ids, filter_) if ids else {}
+        unseen = [memory_id for memory_id in ids if memory_id not in visible]
+        expired = await self._store.expired_among(unseen, filter_) if unseen else 0
+        confirmed = [(item, visible[item.memory_id]) for item in candidates if item.memory_id in visible]
+        fitting = [pair for pair in confirmed if _is_of_session(pair[1], asked.session_id)]
+        return Findings(
+            searched=searched,
+            found=_weigh(asked.query, fitting),
+            expired=expired,
+            mismatched=len(unseen) - expired,
+            of_other_sessions=len(confirmed) - len(fitting),
+        )
+
+
+def _weigh(query: str, confirmed: Sequence[tuple[Candidate, Memory]]) -> list[Found]:
+    """Score candidates. One that the dense leg did not return is at most as near as the last that it did."""
+    coverage = Coverage(query_terms(query))
+    farthest = min((item.cosine for item, _ in confirmed if item.cosine is not None), default=None)
+    found = []
+    for candidate, memory in confirmed:
+        lexical = None if candidate.lexical is None else coverage.of(memory.text)
+        near = farthest if candidate.cosine is None else candidate.cosine
+        likeness = similarity(cosine=near, lexical=lexical)
+        found.append(Found(memory=memory, cosine=candidate.cosine, lexical=lexical, similarity=likeness))
+    return found
+
+
+def _is_of_session(memory: Memory, session_id: str | None) -> bool:
+    return memory.layer is not Layer.SESSION or memory.origin.session_id == session_id
