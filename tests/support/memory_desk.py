@@ -51,7 +51,7 @@ from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import QUERIES_FILE
 from caisson.memory.domain.distillation import Chat
 from caisson.memory.domain.gating import Thresholds
-from caisson.memory.domain.indexing import EmbedderIdentity, Vector
+from caisson.memory.domain.indexing import EmbedderIdentity, Index, Vector
 from caisson.memory.domain.quotas import Holding, Quotas
 from caisson.memory.domain.recalling import Recaller
 from caisson.memory.domain.searching import Searcher
@@ -113,7 +113,7 @@ class Turntable:
 class Outage:
     """An index that can be away."""
 
-    def __init__(self, index: EdgeIndex) -> None:
+    def __init__(self, index: Index) -> None:
         self._index = index
         self.away = False
 

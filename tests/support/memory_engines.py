@@ -1,0 +1,32 @@
+"""The engines behind a memory's desk: the embedded one, the server's adapter, and none, where full text serves."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from qdrant_client import AsyncQdrantClient
+
+from caisson.memory.adapters.qdrant_server import ServerIndex
+from tests.support.memory_desk import Outage, WordEmbedder, open_index
+
+OpenEngine = Callable[[Path, WordEmbedder], AbstractAsyncContextManager[Outage]]
+
+
+@asynccontextmanager
+async def open_remote(_: Path, embedder: WordEmbedder) -> AsyncIterator[Outage]:
+    """The server's adapter over the client's own imitation of a server."""
+    index = await ServerIndex.open(AsyncQdrantClient(":memory:"), embedder.identity)
+    yield Outage(index)
+    await index.close()
+
+
+@asynccontextmanager
+async def open_none(folder: Path, embedder: WordEmbedder) -> AsyncIterator[Outage]:
+    """An index that is away from the first write on."""
+    async with open_index(folder, embedder) as index:
+        index.away = True
+        yield index
+        index.away = False
+
+
+DESK_ENGINES: dict[str, OpenEngine] = {"edge": open_index, "remote": open_remote, "fulltext": open_none}
