@@ -252,7 +252,7 @@ class Diagnostics(Message):
     dropped_for_budget: int
     tokens: int
     reason: str | None
-    cached: bool = False
+    cached: bool
 
 
 class Recalled(Message):

@@ -52,9 +52,11 @@ LIMIT :limit;
 -- name: visible_count$
 SELECT count(*) FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false);
 
--- name: scope_epochs
--- A scope without a row is at epoch 0.
-SELECT scope, epoch FROM memory.scope_epochs WHERE tenant_id = :tenant AND scope = ANY (:allowed::text[]);
+-- name: scopes_epoch^
+-- How often anything changed in these scopes, and when the next of their memories comes into force.
+SELECT (SELECT coalesce(sum(e.epoch), 0)::bigint FROM memory.scope_epochs e
+        WHERE e.tenant_id = :tenant AND e.scope = ANY (:allowed::text[])) AS changes,
+       (SELECT min(m.valid_from) FROM memory.readable(:tenant, :allowed, :now) m WHERE m.valid_from > :now) AS until;
 
 -- name: record_events!
 -- Facts for the bus, in the transaction that makes them true.
@@ -430,7 +432,8 @@ LEFT JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.mem
     AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now());
 
 -- name: settle_index_work!
--- What was done goes, unless the memory changed meanwhile: then it is due again at once.
+-- What was done goes, unless the memory changed meanwhile: then it is due again at once. What searches found before the
+-- index showed it is out of date.
 WITH done AS (
     SELECT * FROM unnest(:ids::text[], :generations::bigint[], :versions::integer[], :chunks::integer[])
         AS d (memory_id, generation, version, chunks)
@@ -440,6 +443,13 @@ WITH done AS (
 ), changed AS (
     UPDATE memory.index_outbox o SET leased_until = NULL, attempts = 0 FROM done
     WHERE o.tenant_id = :tenant AND o.memory_id = done.memory_id AND o.generation <> done.generation
+), shown AS (
+    INSERT INTO memory.scope_epochs AS e (tenant_id, scope)
+    SELECT DISTINCT m.tenant_id, scope
+    FROM memory.memories m JOIN done USING (memory_id), unnest(m.scopes) AS scope
+    WHERE m.tenant_id = :tenant
+    ORDER BY 1, 2
+    ON CONFLICT (tenant_id, scope) DO UPDATE SET epoch = e.epoch + 1
 )
 UPDATE memory.memories m
 SET chunks = done.chunks, indexed_version = done.version,

@@ -3,6 +3,7 @@
 Invariant: what it does not confirm for this principal at this moment neither leaves nor counts.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -13,7 +14,9 @@ from caisson.memory.domain.indexing import Candidate
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter
+from caisson.memory.domain.reading import Epoch
 from caisson.memory.domain.recalls import Asked, Found
+from caisson.memory.domain.recent_searches import Question, RecentSearches
 from caisson.memory.domain.searching import Searched, Searcher
 from caisson.memory.domain.terms import query_terms
 from caisson.memory.domain.utility import similarity
@@ -32,6 +35,9 @@ class Confirming(Protocol):
     async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
         """Count those of the ids that are the principal's to see but have expired."""
 
+    async def epoch(self, filter_: HardFilter) -> Epoch:
+        """Return since when, and until when, nothing changes of what the principal may see."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
@@ -42,14 +48,21 @@ class Findings:
     expired: int
     mismatched: int
     of_other_sessions: int
+    cached: bool = False
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the store confirmed every candidate."""
+        return self.expired == self.mismatched == 0
 
 
 class Finder:
-    """Searches, and checks every candidate."""
+    """Searches, or takes what the same question lately found; checks every candidate either way."""
 
     def __init__(self, searcher: Searcher, store: Confirming) -> None:
         self._searcher = searcher
         self._store = store
+        self._recent = RecentSearches()
 
     async def find(self, asked: Asked) -> Findings:
         """Search and check; again and wider where other sessions' memories took the places of candidates.
@@ -64,7 +77,22 @@ class Finder:
         return findings
 
     async def _find(self, asked: Asked, filter_: HardFilter, limit: int) -> Findings:
-        searched = await self._searcher.search(asked.query, filter_, limit=limit, may_degrade=asked.may_degrade)
+        question = Question.of(asked.query, filter_, limit)
+        if question in self._recent:
+            searched = self._recent.get(question, await self._store.epoch(filter_), filter_.now)
+            findings = searched and await self._confirm(asked, filter_, searched)
+            if findings and findings.is_confirmed:
+                return replace(findings, cached=True)
+        epoch, embedded = await asyncio.gather(
+            self._store.epoch(filter_), self._searcher.embed(asked.query, may_degrade=asked.may_degrade)
+        )
+        searched = await self._searcher.search(embedded, filter_, limit=limit, may_degrade=asked.may_degrade)
+        findings = await self._confirm(asked, filter_, searched)
+        if findings.is_confirmed:
+            self._recent.keep(question, searched, epoch, filter_.now)
+        return findings
+
+    async def _confirm(self, asked: Asked, filter_: HardFilter, searched: Searched) -> Findings:
         candidates = searched.candidates.found
         ids = [candidate.memory_id for candidate in candidates]
         visible = await self._store.visible_among(ids, filter_) if ids else {}

@@ -28,6 +28,18 @@ class Listing:
     subject: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """A span in which what a principal may see stays as it is, apart from what ends.
+
+    `changes` grows with every write to one of its scopes and with every point of theirs that the index takes up;
+    `until` is when the next memory comes into force, None where none is to.
+    """
+
+    changes: int
+    until: datetime | None
+
+
 class Reading(Protocol):
     """The read side of the store."""
 
@@ -56,5 +68,5 @@ class Reading(Protocol):
     async def injected(self, session_id: str, filter_: HardFilter) -> dict[str, str]:
         """Return by id the texts that recalls of a session returned, as far as the principal still sees them."""
 
-    async def epochs(self, filter_: HardFilter) -> dict[str, int]:
-        """Return the epoch of each allowed scope; absent ones are at 0. Any change ends a cache entry."""
+    async def epoch(self, filter_: HardFilter) -> Epoch:
+        """Return since when, and until when, nothing changes of what the principal may see."""

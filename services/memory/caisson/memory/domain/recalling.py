@@ -82,6 +82,7 @@ class Recaller:
             dropped_for_budget=filled.dropped,
             tokens=filled.tokens,
             reason=_reason(found=len(found), gated=gated),
+            cached=findings.cached,
         )
 
 

@@ -47,7 +47,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What happened. `found` counts what the principal may see; `mismatched` what the index returned beyond that."""
+    """What happened. `found` counts what the principal may see; `mismatched` what the index returned beyond that;
+    `cached` says that the candidates are those of an earlier search, confirmed anew.
+    """
 
     backend: str
     legs: tuple[str, ...]
@@ -63,6 +65,7 @@ class Report:
     dropped_for_budget: int
     tokens: int
     reason: str | None
+    cached: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

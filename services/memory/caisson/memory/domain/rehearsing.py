@@ -15,6 +15,7 @@ from caisson.memory.domain.layers import Layer, Status
 from caisson.memory.domain.memories import Memory, Origin
 from caisson.memory.domain.principals import USER_SCOPE_PREFIX, HardFilter, Principal
 from caisson.memory.domain.question_sets import Question, QuestionSet, Remembered
+from caisson.memory.domain.reading import Epoch
 from caisson.memory.domain.retrievals import Retrieval
 from caisson.memory.domain.utility import learn
 
@@ -61,6 +62,11 @@ class SetStore:
         """Return 0: nothing in a set expires."""
         del memory_ids, filter_
         return 0
+
+    async def epoch(self, filter_: HardFilter) -> Epoch:
+        """Return the one epoch that a set has."""
+        del filter_
+        return Epoch(changes=0, until=None)
 
     async def record(self, retrieval: Retrieval) -> None:
         """Keep what was told."""

@@ -27,6 +27,15 @@ class FullText(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """A query and its vector, None where the embedder was away."""
+
+    query: str
+    vector: Vector | None
+    degraded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
     """What was found, where, and what was away."""
 
@@ -44,28 +53,36 @@ class Searcher:
         self._fulltext = fulltext
         self._away: set[str] = set()
 
-    async def search(self, query: str, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
+    async def embed(self, query: str, *, may_degrade: bool) -> Embedded:
+        """Turn a query into what is searched for.
+
+        Raises:
+            Unavailable: the embedder is away and the caller would rather have no answer than a lesser one.
+        """
+        try:
+            vector = await self._embed(query)
+        except Unavailable as error:
+            reason = self._is_away("embedder", error, may_degrade=may_degrade)
+            return Embedded(query=query, vector=None, degraded=(reason,))
+        self._is_back("embedder")
+        return Embedded(query=query, vector=vector, degraded=())
+
+    async def search(self, embedded: Embedded, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
         """Search under the hard filter.
 
         Raises:
-            Unavailable: a part is away and the caller would rather have no answer than a lesser one.
+            Unavailable: the index is away and the caller would rather have no answer than a lesser one.
         """
-        degraded: list[str] = []
-        dense: Vector | None = None
+        degraded, backend = embedded.degraded, INDEX_BACKEND
+        asked = IndexQuery(dense=embedded.vector, text=embedded.query, limit=limit)
         try:
-            dense = await self._embed(query)
-            self._is_back("embedder")
-        except Unavailable as error:
-            degraded.append(self._is_away("embedder", error, may_degrade=may_degrade))
-        try:
-            candidates = await self._index.search(IndexQuery(dense=dense, text=query, limit=limit), filter_)
-            backend = INDEX_BACKEND
+            candidates = await self._index.search(asked, filter_)
             self._is_back("vector")
         except Unavailable as error:
-            degraded.append(self._is_away("vector", error, may_degrade=may_degrade))
-            candidates = await self._fulltext.search(query, filter_, limit=limit)
+            degraded = (*degraded, self._is_away("vector", error, may_degrade=may_degrade))
+            candidates = await self._fulltext.search(embedded.query, filter_, limit=limit)
             backend = FULLTEXT_BACKEND
-        return Searched(candidates=candidates, backend=backend, degraded=tuple(degraded))
+        return Searched(candidates=candidates, backend=backend, degraded=degraded)
 
     def count_tokens(self, text: str) -> int:
         """Count tokens as the embedder does."""

@@ -22,6 +22,7 @@ SECONDS = Histogram(
     buckets=(0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 1, 5),
 )
 ANSWERS = Counter("caisson_memory_recalls_total", "Recalls by what they ended in", ["result"])
+CACHED = Counter("caisson_memory_recalls_cached_total", "Recalls whose candidates were those of an earlier search")
 TOLD = Counter("caisson_memory_told_total", "Memories that recalls told")
 UNCONFIRMED = Counter(
     "caisson_memory_unconfirmed_total", "Candidates of the index that the store did not confirm", ["cause"]
@@ -90,6 +91,7 @@ def _count(recall: Recall) -> None:
     report = recall.report
     result = "degraded" if report.degraded else "told" if recall.told else "gated" if report.found else "nothing"
     ANSWERS.labels(result=result).inc()
+    CACHED.inc(report.cached)
     TOLD.inc(len(recall.told))
     UNCONFIRMED.labels(cause="expired").inc(report.expired_in_index)
     UNCONFIRMED.labels(cause="mismatched").inc(report.mismatched)
@@ -122,4 +124,5 @@ def _diagnostics(report: Report) -> Diagnostics:
         dropped_for_budget=report.dropped_for_budget,
         tokens=report.tokens,
         reason=report.reason,
+        cached=report.cached,
     )

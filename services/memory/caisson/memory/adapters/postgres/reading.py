@@ -9,7 +9,7 @@ from caisson.common.postgres import Pool, fetch_all
 from caisson.memory.adapters.postgres.rows import change_of, gate, hard, memory_of
 from caisson.memory.domain.memories import Change, Memory
 from caisson.memory.domain.principals import HardFilter
-from caisson.memory.domain.reading import Listing
+from caisson.memory.domain.reading import Epoch, Listing
 
 NO_SUCH_MEMORY = "no such memory"
 _MAX_INJECTED = 2_000
@@ -86,11 +86,8 @@ class PostgresReading:
             )
         return {row["memory_id"]: row["text"] for row in rows}
 
-    async def epochs(self, filter_: HardFilter) -> dict[str, int]:
-        """Return the epoch of each allowed scope; what is absent is at 0."""
-        principal = filter_.principal
+    async def epoch(self, filter_: HardFilter) -> Epoch:
+        """Return since when, and until when, nothing changes of what the principal may see."""
         async with self._pool.acquire() as connection:
-            rows = await fetch_all(
-                self._sql.scope_epochs(connection, tenant=principal.tenant, allowed=sorted(principal.allowed))
-            )
-        return {row["scope"]: row["epoch"] for row in rows}
+            row = await self._sql.scopes_epoch(connection, **gate(filter_))
+        return Epoch(changes=row["changes"], until=row["until"])

@@ -1,0 +1,94 @@
+"""What searches lately found, for whoever asks the same again: the model calls of one run mostly do.
+
+Invariant: only ids and scores are kept, never a text; they serve the same principal alone, while nothing that it may
+see has changed, and the store still confirms every one of them.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Self
+
+from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.principals import HardFilter, Principal
+from caisson.memory.domain.reading import Epoch
+from caisson.memory.domain.searching import INDEX_BACKEND, Searched
+
+_MAX_CANDIDATES = 20_000
+_FRESH_FOR = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What decides the candidates of a search at a time. The principal is in it whole: another one shares no answer,
+    and cannot tell by the time of its own whether somebody asked the same.
+    """
+
+    principal: Principal
+    layers: frozenset[Layer]
+    as_of: datetime | None
+    limit: int
+    query: bytes
+
+    @classmethod
+    def of(cls, query: str, filter_: HardFilter, limit: int) -> Self:
+        """Return the question."""
+        as_of = None if filter_.as_of == filter_.now else filter_.as_of
+        digest = sha256(query.encode()).digest()
+        return cls(principal=filter_.principal, layers=filter_.layers, as_of=as_of, limit=limit, query=digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    searched: Searched
+    epoch: Epoch
+    since: datetime
+
+    def serves(self, epoch: Epoch, now: datetime) -> bool:
+        comes = self.epoch.until
+        is_before = self.since <= now < self.since + _FRESH_FOR and (comes is None or now < comes)
+        return is_before and self.epoch.changes == epoch.changes
+
+
+class RecentSearches:
+    """The least recently used go first; how many candidates all hold together is bounded."""
+
+    def __init__(self, max_candidates: int = _MAX_CANDIDATES) -> None:
+        self._max_candidates = max_candidates
+        self._kept: OrderedDict[Question, _Kept] = OrderedDict()
+        self._candidates = 0
+
+    def __contains__(self, question: Question) -> bool:
+        return question in self._kept
+
+    def get(self, question: Question, epoch: Epoch, now: datetime) -> Searched | None:
+        """Return what was found in this epoch; what belongs to another goes."""
+        kept = self._kept.get(question)
+        if kept is None:
+            return None
+        if not kept.serves(epoch, now):
+            self.drop(question)
+            return None
+        self._kept.move_to_end(question)
+        return kept.searched
+
+    def keep(self, question: Question, searched: Searched, epoch: Epoch, now: datetime) -> None:
+        """Keep what a whole search found. `epoch` was read before the index was."""
+        if searched.degraded or searched.backend != INDEX_BACKEND:
+            return
+        self.drop(question)
+        self._kept[question] = _Kept(searched=searched, epoch=epoch, since=now)
+        self._candidates += _size(searched)
+        while self._candidates > self._max_candidates:
+            self.drop(next(iter(self._kept)))
+
+    def drop(self, question: Question) -> None:
+        """Forget a question."""
+        kept = self._kept.pop(question, None)
+        if kept is not None:
+            self._candidates -= _size(kept.searched)
+
+
+def _size(searched: Searched) -> int:
+    return 1 + len(searched.candidates.found)
