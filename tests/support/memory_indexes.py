@@ -1,15 +1,20 @@
 """The index engines that the contract holds to one behaviour. Each opens an empty index and closes it."""
 
 import os
-import shutil
-import subprocess
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
+from docker import DockerClient
+from docker.constants import DEFAULT_DOCKER_API_VERSION
+from docker.errors import DockerException
 from qdrant_client import AsyncQdrantClient
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
 
 from caisson.memory.adapters.qdrant_edge import EdgeIndex
 from caisson.memory.adapters.qdrant_server import ServerIndex
@@ -24,6 +29,7 @@ LOCAL_MODE_WARNINGS = pytest.mark.filterwarnings(
 )
 
 _IMAGE = "qdrant/qdrant"
+_PORT = 6333
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +91,28 @@ ENGINES = {
 
 @contextmanager
 def qdrant_url() -> Iterator[str]:
-    """The address of a server; skips the test, with the reason, where there is none."""
+    """The address of a server; skips the test, with the reason, where there is none. No image is ever pulled."""
     if url := os.environ.get("QDRANT_URL"):
         yield url
         return
-    if shutil.which("docker") is None or _docker("image", "inspect", _IMAGE).returncode:
-        pytest.skip(f"no Qdrant server: QDRANT_URL is not set, and there is no Docker with the image {_IMAGE}")
-    container = _docker("run", "--detach", "--rm", "--publish", "127.0.0.1::6333", _IMAGE).stdout.strip()
-    try:
-        port = _docker("port", container, "6333").stdout.splitlines()[0].rpartition(":")[2]
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        _docker("kill", container)
+    testcontainers_config.ryuk_disabled = True
+    with DockerContainer(_image()).with_exposed_ports(_PORT) as container:
+        yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(_PORT)}"
 
 
-def _docker(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["docker", *arguments], capture_output=True, text=True, timeout=60, check=False)
+def _image() -> str:
+    tags, reason = _tags()
+    if not tags:
+        pytest.skip(f"no Qdrant server: QDRANT_URL is not set, and {reason}")
+    return max(tags)
+
+
+def _tags() -> tuple[list[str], str]:
+    """Return the images that Docker has, or why there is none. Its client leaks a socket then."""
+    with warnings.catch_warnings(), closing(DockerClient.from_env(version=DEFAULT_DOCKER_API_VERSION)) as client:
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            found = client.images.list(_IMAGE)
+        except (DockerException, requests.ConnectionError) as error:
+            return [], f"Docker does not answer: {error}"
+    return [tag for image in found for tag in image.tags], f"Docker has no image {_IMAGE}"
