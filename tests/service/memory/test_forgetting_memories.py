@@ -197,7 +197,7 @@ async def test_a_warm_recall_misses_what_changed_at_once_in_a_second_process_too
 
 async def test_a_relay_in_flight_cannot_bring_a_deleted_point_back(desk: Desk) -> None:
     id_ = await desk.store("Likes tea")
-    await desk.inventory.enqueue(desk.tenant, [id_])
+    await desk.inventory.enqueue(desk.tenant, {id_: 1})
     [due] = await desk.outbox.lease_these(desk.tenant, [id_])
     deletion = asyncio.create_task(desk.delete(id_))
     await asyncio.wait([deletion], timeout=0.3)

@@ -1,17 +1,19 @@
 """The index follows the store: work is replayed after a crash, drift is found, embedders are never mixed."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from caisson.common.errors import Misconfigured
-from caisson.common.memories import NewMemory, Reconcile
+from caisson.common.ids import TenantId
+from caisson.common.memories import NewMemory, PatchMemory, Reconcile
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
 from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
-from caisson.memory.domain.housekeeping import refuse_other_embedder
+from caisson.memory.domain.housekeeping import reconcile, refuse_other_embedder
 from caisson.memory.domain.indexing import EmbedderIdentity, Point
 from caisson.memory.domain.layers import Layer
 from tests.support.gateway import create_database
@@ -64,12 +66,33 @@ async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(desk: Desk, w
     await desk.pool.execute("DELETE FROM memory.memories WHERE memory_id = $1", ids[0])
 
 
-async def test_reconciling_finds_a_missing_an_orphaned_and_a_stale_memory(desk: Desk) -> None:
-    missing, stale, whole = [await desk.store(f"likes {what}") for what in ("tea", "coffee", "water")]
+async def test_reconciling_finds_a_missing_an_orphaned_and_a_stale_memory_and_one_with_too_many_points(
+    desk: Desk,
+) -> None:
+    missing, stale, swollen, whole = [
+        await desk.store(f"likes {what}") for what in ("tea", "coffee", "milk", "water")
+    ]
     await desk.index.delete_memories(desk.tenant, [missing])
-    point = Point(
-        memory_id="mem_orphan",
-        chunk=0,
+    await desk.index.upsert([await _point(desk, "mem_orphan", 0), await _point(desk, swollen, 1)])
+    await desk.pool.execute("UPDATE memory.memories SET version = 7 WHERE memory_id = $1", stale)
+    await desk.pool.execute("DELETE FROM memory.index_outbox WHERE memory_id = $1", stale)
+    assert await desk.search("an orphan likes tea") != ["an orphan likes tea"], "the store is asked about every hit"
+
+    found = await desk.reconciling.reconcile(Reconcile(caller=desk.caller()))
+    assert (found.checked, found.missing, found.orphaned, found.stale) == (4, 1, 1, 2)
+    await desk.indexer.relay(64)
+    held = sorted([(memory_id, version) async for _, memory_id, version in desk.index.stored(desk.tenant)])
+    assert held == sorted([(missing, 1), (stale, 7), (swollen, 1), (whole, 1)])
+    again = await desk.reconciling.reconcile(Reconcile(caller=desk.caller()))
+    assert (again.missing, again.orphaned, again.stale) == (0, 0, 0)
+
+
+async def _point(desk: Desk, memory_id: str, chunk: int) -> Point:
+    """Return a point that the store knows nothing of."""
+    text = "an orphan likes tea"
+    return Point(
+        memory_id=memory_id,
+        chunk=chunk,
         version=1,
         tenant=desk.tenant,
         scopes=frozenset({"user:ana"}),
@@ -77,20 +100,30 @@ async def test_reconciling_finds_a_missing_an_orphaned_and_a_stale_memory(desk: 
         valid_from=desk.clock(),
         valid_to=None,
         expires_at=None,
-        text="an orphan likes tea",
-        dense=(await desk.embedder.embed(["an orphan"]))[0],
+        text=text,
+        dense=(await desk.embedder.embed([text]))[0],
     )
-    await desk.index.upsert([point])
-    await desk.pool.execute("UPDATE memory.memories SET version = 7 WHERE memory_id = $1", stale)
-    await desk.pool.execute("DELETE FROM memory.index_outbox WHERE memory_id = $1", stale)
-    assert await desk.search("an orphan likes tea") != ["an orphan likes tea"], "the store is asked about every hit"
 
-    found = await desk.reconciling.reconcile(Reconcile(caller=desk.caller()))
-    assert (found.checked, found.missing, found.orphaned, found.stale) == (3, 1, 1, 1)
-    await desk.indexer.relay(64)
-    assert await desk.indexed() == {missing, stale, whole}
-    again = await desk.reconciling.reconcile(Reconcile(caller=desk.caller()))
-    assert (again.missing, again.orphaned, again.stale) == (0, 0, 0)
+
+async def test_what_changes_while_reconciling_looks_is_no_drift_and_keeps_its_points(desk: Desk) -> None:
+    deleted, corrected = await desk.store("likes tea"), await desk.store("likes coffee")
+    added: list[str] = []
+
+    class Changing:
+        """The index, with memories changed and indexed right after it was first read."""
+
+        async def stored(self, tenant: TenantId) -> AsyncIterator[tuple[str, str, int]]:
+            for row in [row async for row in desk.index.stored(tenant)]:
+                yield row
+            if not added:
+                added.append(await desk.store("likes water"))
+                await desk.delete(deleted)
+                await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=corrected, text="likes milk"))
+
+    drift = await reconcile(desk.tenant, desk.inventory, Changing())  # type: ignore[arg-type]
+    assert drift.differing == {}
+    assert await desk.rows("SELECT 1 FROM memory.index_outbox WHERE tenant_id = $1") == []
+    assert await desk.indexed() == {corrected, *added}
 
 
 async def test_another_embedder_is_refused_with_both_named_and_may_take_over(

@@ -509,18 +509,27 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, 
 -- name: tenants_with_memories
 SELECT tenant_id FROM memory.usage WHERE user_id = '' ORDER BY tenant_id;
 
--- name: indexable
--- What the index should hold of a tenant, but for what waits in the outbox.
-SELECT m.memory_id, m.version FROM memory.memories m
+-- name: wanted_points
+-- What the index must hold of a tenant, but for what waits in the outbox; both in one snapshot.
+SELECT m.memory_id, m.version, m.chunks, false AS waits FROM memory.memories m
 WHERE m.tenant_id = :tenant AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now())
   AND NOT EXISTS (SELECT 1 FROM memory.index_outbox o
-                  WHERE o.tenant_id = m.tenant_id AND o.memory_id = m.memory_id);
+                  WHERE o.tenant_id = m.tenant_id AND o.memory_id = m.memory_id)
+UNION ALL
+SELECT o.memory_id, NULL, NULL, true FROM memory.index_outbox o WHERE o.tenant_id = :tenant;
 
 -- name: waiting_among
 SELECT memory_id FROM memory.index_outbox WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
 
 -- name: enqueue_memories!
-INSERT INTO memory.index_outbox AS o (tenant_id, memory_id) SELECT :tenant, unnest(:ids::text[])
+-- The row is told how many points there are: the relay removes those that are too many.
+WITH held AS (
+    SELECT * FROM unnest(:ids::text[], :points::integer[]) AS h (memory_id, points)
+), told AS (
+    UPDATE memory.memories m SET chunks = held.points FROM held
+    WHERE m.tenant_id = :tenant AND m.memory_id = held.memory_id
+)
+INSERT INTO memory.index_outbox AS o (tenant_id, memory_id) SELECT :tenant, memory_id FROM held
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, not_before = now();
 
 -- name: tenants_with_expired

@@ -56,16 +56,13 @@ class EdgeIndex:
         return await self._engine.read(_searched, query, visible(filter_), self._bm25, self._dimensions)
 
     async def stored(self, tenant: TenantId | None = None) -> AsyncIterator[tuple[str, str, int]]:
-        """Yield (tenant, memory id, version), once for every version of every indexed memory."""
+        """Yield (tenant, memory id, version) of every point."""
         restriction = None if tenant is None else Restriction(tenant)
-        seen: set[tuple[str, str, int]] = set()
         offset: Offset | None = None
         while True:
             page, offset = await self._engine.read(scrolled, restriction, offset, _STORED_POINTS)
             for found in page:
-                if found not in seen:
-                    seen.add(found)
-                    yield found
+                yield found
             if offset is None:
                 return
 

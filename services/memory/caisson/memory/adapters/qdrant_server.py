@@ -80,10 +80,9 @@ class ServerIndex:
         return fuse(*legs, sparse_terms=len(terms.indices))
 
     async def stored(self, tenant: TenantId | None = None) -> AsyncIterator[tuple[str, str, int]]:
-        """Yield (tenant, memory id, version), once for every version of every indexed memory."""
+        """Yield (tenant, memory id, version) of every point."""
         filter_ = None if tenant is None else requests.filter_of(Restriction(tenant))
         told = [Field.TENANT.value, Field.MEMORY.value, Field.VERSION.value]
-        seen: set[tuple[str, str, int]] = set()
         offset: models.ExtendedPointId | None = None
         while True:
             with _translated():
@@ -91,10 +90,7 @@ class ServerIndex:
                     self._collection, filter_, limit=_STORED_POINTS, offset=offset, with_payload=told
                 )
             for payload in (record.payload or {} for record in page):
-                found = (payload[told[0]], payload[told[1]], payload[told[2]])
-                if found not in seen:
-                    seen.add(found)
-                    yield found
+                yield payload[told[0]], payload[told[1]], payload[told[2]]
             if offset is None:
                 return
 

@@ -91,7 +91,7 @@ class Index(Protocol):
         """Search under the hard filter, which stands in every leg and at the root."""
 
     def stored(self, tenant: TenantId | None = None) -> AsyncIterator[tuple[str, str, int]]:
-        """Yield (tenant, memory id, version) of every indexed memory, for reconciling with SQL."""
+        """Yield (tenant, memory id, version) of every point, for reconciling with SQL."""
 
     async def count(self) -> int:
         """Return the number of points."""

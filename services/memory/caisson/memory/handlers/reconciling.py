@@ -22,7 +22,7 @@ class ReconcilingHandlers:
         bus.serve(subjects.MEMORY_RECONCILE, Reconcile, self.reconcile)
 
     async def reconcile(self, request: Reconcile) -> Reconciled:
-        """Compare the caller's tenant; orphans are gone when this answers, the rest is on its way."""
+        """Compare the caller's tenant; what differs is the relay's next work when this answers."""
         drift = await reconcile(principal_of(request.caller).tenant, self._inventory, self._index)
         self._wake()
         return Reconciled(

@@ -1,11 +1,12 @@
 """What the index should hold, by the store."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from caisson.common.ids import TenantId
 from caisson.common.postgres import Pool, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
+from caisson.memory.domain.housekeeping import Wanted
 
 
 class PostgresInventory:
@@ -23,19 +24,19 @@ class PostgresInventory:
                 TenantId(row["tenant_id"]) for row in await fetch_all(self._sql.tenants_with_memories(connection))
             ]
 
-    async def indexable(self, tenant: TenantId) -> dict[str, int]:
-        """Return the version of each memory that the index should hold, but for what waits in the outbox."""
+    async def wanted(self, tenant: TenantId) -> dict[str, Wanted | None]:
+        """Return, of one moment, what the index must hold of each memory; None where that waits in the outbox."""
         async with self._pool.acquire() as connection:
-            rows = await fetch_all(self._sql.indexable(connection, tenant=tenant))
-        return {row["memory_id"]: row["version"] for row in rows}
+            rows = await fetch_all(self._sql.wanted_points(connection, tenant=tenant))
+        return {
+            row["memory_id"]: None if row["waits"] else Wanted(version=row["version"], points=row["chunks"])
+            for row in rows
+        }
 
-    async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of the memories that wait in the outbox."""
-        async with self._pool.acquire() as connection:
-            rows = await fetch_all(self._sql.waiting_among(connection, tenant=tenant, ids=list(memory_ids)))
-        return {row["memory_id"] for row in rows}
-
-    async def enqueue(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
-        """Have these memories indexed again."""
+    async def enqueue(self, tenant: TenantId, held: Mapping[str, int]) -> None:
+        """Have these memories indexed again, of which the index holds so many points now."""
+        ids = sorted(held)
         async with self._accounts.locked(tenant) as connection:
-            await self._sql.enqueue_memories(connection, tenant=tenant, ids=sorted(memory_ids))
+            await self._sql.enqueue_memories(
+                connection, tenant=tenant, ids=ids, points=[held[memory_id] for memory_id in ids]
+            )
