@@ -8,7 +8,6 @@ from caisson.common.bus import Bus
 from caisson.common.health import Health, Progress
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
 from caisson.common.process import Process
-from caisson.memory.adapters.chat_http import HttpChat
 from caisson.memory.adapters.fulltext import FullText
 from caisson.memory.adapters.indexer import Indexer
 from caisson.memory.adapters.postgres.accounts import Accounts
@@ -33,7 +32,7 @@ from caisson.memory.domain.indexing import Embedder, Index
 from caisson.memory.domain.quotas import Holding, Quotas
 from caisson.memory.domain.recalling import Recaller
 from caisson.memory.domain.searching import Searcher
-from caisson.memory.engines import open_embedder, open_index
+from caisson.memory.engines import open_chat, open_embedder, open_index
 from caisson.memory.handlers.callers import utc_now
 from caisson.memory.handlers.consolidating import ConsolidatingHandlers
 from caisson.memory.handlers.distilling import DistillingHandlers
@@ -118,7 +117,7 @@ class Memory:
         retrievals = PostgresRetrievals(pool, queries)
         self._outbox = PostgresIndexOutbox(pool, queries, accounts)
         indexer = Indexer(self._outbox, embedder, index)
-        chat = _chat(settings)
+        chat = open_chat(settings)
         tell = self._facts_wake.set
 
         self._handlers = (
@@ -204,9 +203,3 @@ def _quotas(settings: MemorySettings) -> Quotas:
         user=Holding(rows=settings.user_quota_rows, bytes=settings.user_quota_mib * _MIB),
         tenant=Holding(rows=settings.tenant_quota_rows, bytes=settings.tenant_quota_mib * _MIB),
     )
-
-
-def _chat(settings: MemorySettings) -> HttpChat | None:
-    if settings.chat_url is None or settings.chat_model is None:
-        return None
-    return HttpChat(settings.chat_url, settings.chat_model)

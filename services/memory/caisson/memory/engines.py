@@ -1,8 +1,9 @@
-"""The embedder and the index that the settings name."""
+"""The embedder, the index and the chat model that the settings name."""
 
 from typing import assert_never
 
 from caisson.common.errors import Misconfigured
+from caisson.memory.adapters.chat_http import HttpChat
 from caisson.memory.adapters.embedding_http import HttpEmbedder
 from caisson.memory.adapters.minilm import MiniLm
 from caisson.memory.adapters.qdrant_edge import EdgeIndex
@@ -53,3 +54,17 @@ async def open_index(settings: MemorySettings, identity: EmbedderIdentity, *, re
 
     api_key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
     return await ServerIndex.open(connect(settings.qdrant_url, api_key=api_key), identity, rebuild=rebuild)
+
+
+def open_chat(settings: MemorySettings) -> HttpChat | None:
+    """Return the model that words distillates and summaries, None where none is configured.
+
+    Raises:
+        Misconfigured: when only a part of it is.
+    """
+    url, model, api_key = settings.chat_url, settings.chat_model, settings.chat_api_key
+    if url is None and model is None and api_key is None:
+        return None
+    if url is None or model is None:
+        raise Misconfigured("a chat model needs MEMORY_CHAT_URL and MEMORY_CHAT_MODEL")
+    return HttpChat.connect(url, model, api_key=api_key.get_secret_value() if api_key else None)

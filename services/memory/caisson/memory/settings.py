@@ -57,8 +57,11 @@ class MemorySettings(EmbedderSettings, ServiceSettings):
     gate_set: str | None = Field(
         default=None, description="digest of the question set that the gate must be calibrated on; unset accepts any"
     )
-    chat_url: str | None = Field(default=None, description="OpenAI-compatible base URL for distillation's stages")
-    chat_model: str | None = Field(default=None, description="model name for distillation's stages")
+    chat_url: str | None = Field(
+        default=None, description="OpenAI-compatible base URL of the model that words distillates and summaries"
+    )
+    chat_model: str | None = Field(default=None, description="its name")
+    chat_api_key: Secret | None = Field(default=None, description="API key of its endpoint")
     relay_poll_s: float = Field(default=1, gt=0, description="slow poll of the index outbox")
     sweep_s: float = Field(default=60, gt=0, description="pause between two housekeeping passes")
     user_quota_rows: int = Field(default=10_000, gt=0, description="memories of one user at most")

@@ -28,6 +28,7 @@ from caisson.memory.handlers.callers import principal_of
 
 _SLICE_S: Final = 3.0
 _PER_MODEL_CALL = 20
+_CHARS_PER_MODEL_CALL = 20_000
 _PER_EMBEDDING = 64
 _EMBEDDED_CHARS = 2_000
 _INSTRUCTIONS = {
@@ -106,7 +107,7 @@ class DistillingHandlers:
     async def _reword(self, job: Job, principal: Principal, stage: Stage, texts: list[Text]) -> Job:
         if self._chat is None:
             return _next(job, {"stage": stage, "skipped": "no chat endpoint is configured", "in": len(texts)})
-        batch = [text for text in texts if text.position > job.state["at"]][:_PER_MODEL_CALL]
+        batch = _batch([text for text in texts if text.position > job.state["at"]])
         if not batch:
             return _next(job, {"stage": stage, "out": len(texts)})
         try:
@@ -141,6 +142,20 @@ def _next(job: Job, report: dict[str, Any]) -> Job:
     if place == len(STAGES):
         return replace(job, receipt=receipt, done=True)
     return replace(job, receipt=receipt, state=job.state | {"stage": STAGES[place], "at": -1})
+
+
+def _batch(texts: Sequence[Text]) -> list[Text]:
+    """Return the next texts that one call of the model may hold; one that is longer than that stays as it is."""
+    batch: list[Text] = []
+    size = 0
+    for text in texts:
+        if len(text.text) > _CHARS_PER_MODEL_CALL:
+            continue
+        size += len(text.text)
+        if len(batch) == _PER_MODEL_CALL or size > _CHARS_PER_MODEL_CALL:
+            break
+        batch.append(text)
+    return batch
 
 
 def _is_usable(answer: str | None) -> bool:
