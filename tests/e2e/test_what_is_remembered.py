@@ -85,6 +85,7 @@ async def test_the_command_line_does_the_same(plane: Plane) -> None:
 
     receipt = await command(here, "forget", memory_id, "--json")
     assert (receipt["deleted"], receipt["complete"]) == ([memory_id], True)
+    assert await command(here, "receipt", receipt["id"], "--json") == receipt
     await run(here, "add", "The spare key is at the desk")
     unsure = await run(here, "erase-user", "ana", stdin="n\n")
     assert unsure.code == 1

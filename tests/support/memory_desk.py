@@ -27,6 +27,7 @@ from caisson.common.memories import (
     Provenance,
     Recalled,
     Receipt,
+    ReceiptOf,
     Remember,
     Remembered,
     Search,
@@ -201,6 +202,9 @@ class Desk:
 
     async def delete(self, id_: str, *, caller: Caller | None = None) -> Receipt:
         return await self.forgetting.delete(ById(caller=caller or self.caller(), id=id_))
+
+    async def receipt(self, id_: str, *, caller: Caller | None = None) -> Receipt:
+        return await self.forgetting.receipt(ReceiptOf(caller=caller or self.caller(), id=id_))
 
     async def consolidate(self, *, dry_run: bool = False) -> ConsolidationPlan:
         return await self.consolidating.consolidate(Consolidate(caller=self.caller(), dry_run=dry_run))

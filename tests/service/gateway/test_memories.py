@@ -48,6 +48,8 @@ async def test_a_memory_is_remembered_found_corrected_and_forgotten(product: htt
 
     receipt = await product.delete(path)
     assert (receipt.status_code, receipt.json()["deleted"], receipt.json()["complete"]) == (200, [whole["id"]], True)
+    assert (await product.get(f"/v1/memories/receipts/{receipt.json()['id']}")).json() == receipt.json()
+    assert (await product.get("/v1/memories/receipts/job_00000000000000000000000000")).status_code == 404
     assert (await product.get(path)).status_code == 404
     assert (await product.post("/v1/memories/search", json={"query": "where do I live"})).json()["hits"] == []
 

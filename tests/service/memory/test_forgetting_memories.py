@@ -1,6 +1,7 @@
 """Forgetting reaches every copy: tables, points, caches, and the files of the index."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from caisson.common.errors import Denied, NotFound
+from caisson.common.ids import TenantId
 from caisson.common.memories import Distil, OfUser, PatchMemory, Provenance
 from caisson.common.postgres import Pool
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
@@ -154,9 +156,30 @@ async def test_a_deletion_without_the_index_says_so_and_the_relay_ends_it(desk: 
     word_index.away = False
     assert (receipt.deleted, receipt.complete) == ([id_], False)
     assert await desk.search("tea") == [], "the store is asked about every hit"
+    assert await desk.receipt(receipt.id) == receipt, "asked again before the relay came"
     await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
     await desk.indexer.relay(64)
     assert await desk.indexed() == set()
+    assert await desk.receipt(receipt.id) == receipt.model_copy(update={"complete": True})
+    assert (await desk.receipt(receipt.id)).complete, "and it stays so"
+
+
+async def test_a_receipt_is_told_to_whom_it_was_given_and_is_unknown_to_others(desk: Desk) -> None:
+    single = await desk.delete(await desk.store("Likes tea"))
+    erased = await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana"))
+    distilled = await desk.distilling.distil(Distil(caller=desk.caller(), candidates=["Likes tea"]))
+    assert await desk.receipt(single.id) == single
+    assert (await desk.receipt(erased.id)).count == erased.count
+    elsewhere = replace(desk, tenant=TenantId(f"{desk.tenant} too"))
+    for asked in (
+        desk.receipt(single.id, caller=desk.caller("bo")),
+        desk.receipt(single.id, caller=desk.caller("bo", "user:ana")),
+        elsewhere.receipt(single.id),
+        desk.receipt("job_00000000000000000000000000"),
+        desk.receipt(distilled.job_id),
+    ):
+        with pytest.raises(NotFound, match="no such receipt"):
+            await asked
 
 
 async def _end(desk: Desk, id_: str) -> None:

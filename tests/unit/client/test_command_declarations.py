@@ -39,6 +39,7 @@ def test_the_commands_are_these() -> None:
         "memory forget",
         "memory history",
         "memory list",
+        "memory receipt",
         "memory reconcile",
         "memory search",
         "memory show",

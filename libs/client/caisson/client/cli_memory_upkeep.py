@@ -1,4 +1,4 @@
-"""Declares the rest of `caisson memory`: whole users, quotas, and what keeps a memory in order."""
+"""Declares the rest of `caisson memory`: whole users, receipts, quotas, and what keeps a memory in order."""
 
 from typing import Annotated
 
@@ -12,6 +12,7 @@ UserId = Annotated[str, typer.Argument(metavar="USER", help="Id of a user of the
 def declare(memory: typer.Typer) -> None:
     """Add the commands."""
     memory.command("erase-user")(erase_user)
+    memory.command()(receipt)
     memory.command()(export)
     memory.command()(usage)
     memory.command()(consolidate)
@@ -34,6 +35,20 @@ def erase_user(
     from caisson.client.commands import desk, memory_upkeep
 
     desk.perform(connection, lambda at: memory_upkeep.erase_user(at, user_id), as_json=as_json)
+
+
+def receipt(
+    context: typer.Context,
+    receipt_id: Annotated[str, typer.Argument(metavar="RECEIPT", help="Id of a receipt of forget or erase-user.")],
+    tenant: Tenant = None,
+    user: User = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a deletion's receipt as it stands now; exits with 75 while it is not complete."""
+    connection = connect(context, tenant, user)
+    from caisson.client.commands import desk, memory_upkeep
+
+    desk.perform(connection, lambda at: memory_upkeep.receipt(at, receipt_id), as_json=as_json)
 
 
 def export(

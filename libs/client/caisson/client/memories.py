@@ -82,6 +82,11 @@ class MemoryCalls:
         """Forget a memory and everything made from it."""
         return parse(Receipt, await self._transport.delete(_path(memory_id)))
 
+    async def get_receipt(self, receipt_id: str) -> Receipt:
+        """Return the receipt of a deletion as it stands now: one that was not complete may be."""
+        path = f"/v1/memories/receipts/{segment(receipt_id, field='receipt_id')}"
+        return parse(Receipt, await self._transport.get(path))
+
     async def recall(self, query: str, **wishes: Any) -> Recalled:
         """Return the memories nearest to a query; `wishes` are those of `Recall`."""
         body = build(Recall, {"query": query} | wishes).body()

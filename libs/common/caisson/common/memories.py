@@ -209,6 +209,12 @@ class Receipt(Message):
     count: int = 0
 
 
+class ReceiptOf(Called):
+    """The receipt of a deletion of the caller's own, as it stands now."""
+
+    id: str
+
+
 class Query(Message):
     """What a recall looks for: at most `k` whole memories within `token_budget`."""
 

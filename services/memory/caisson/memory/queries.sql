@@ -580,6 +580,15 @@ RETURNING job_id, fence, state, receipt;
 SELECT job_id, kind, done, state, receipt, leased_until > now() AS leased FROM memory.jobs
 WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind;
 
+-- name: read_receipt$
+-- A deletion's receipt; an erasure that no slice was saved of has none yet.
+SELECT receipt FROM memory.jobs
+WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind IN ('delete', 'erase_user') AND receipt <> '{}';
+
+-- name: complete_receipt!
+UPDATE memory.jobs SET receipt = receipt || '{"complete": true}'
+WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = 'delete';
+
 -- name: save_job$
 -- Written only by the holder of the newest grant.
 UPDATE memory.jobs SET state = :state, receipt = :receipt, done = :done, leased_until = NULL, updated_at = now()

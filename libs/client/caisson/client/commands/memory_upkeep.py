@@ -1,4 +1,4 @@
-"""`caisson memory erase-user`, `export`, `usage`, `consolidate`, `distil` and `reconcile`."""
+"""`caisson memory erase-user`, `receipt`, `export`, `usage`, `consolidate`, `distil` and `reconcile`."""
 
 import json
 from collections.abc import Sequence
@@ -16,6 +16,13 @@ async def erase_user(desk: Desk, user_id: str) -> int:
     """Erase everything of a user."""
     tell_receipt(desk, await desk.client.erase_user(user_id))
     return 0
+
+
+async def receipt(desk: Desk, receipt_id: str) -> int:
+    """Show a receipt as it stands now."""
+    told = await desk.client.get_receipt(receipt_id)
+    tell_receipt(desk, told)
+    return 0 if told.complete else UNFINISHED
 
 
 async def export(desk: Desk, user_id: str) -> int:

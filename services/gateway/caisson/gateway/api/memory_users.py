@@ -1,4 +1,4 @@
-"""`/v1/users/{id}/memories`: everything remembered about one user, handed out or erased.
+"""`/v1/users/{id}/memories`: everything remembered about one user, handed out or erased; and receipts of deletions.
 
 A platform key may ask for any user of the tenant it acts for; a tenant key only as that user.
 """
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from caisson.common import subjects
 from caisson.common.ids import check_external_id
-from caisson.common.memories import Exported, OfUser, Receipt
+from caisson.common.memories import Exported, OfUser, Receipt, ReceiptOf
 from caisson.gateway.api.answers import answer
 from caisson.gateway.api.bodies import StrictRoute
 from caisson.gateway.api.memory_calls import LONG_S, MemoryCalls
@@ -43,6 +43,12 @@ def routes(memory: MemoryCalls) -> APIRouter:
         _, whom = await memory.recognise(request, scopes=[_own_scope(user_id)])
         message = OfUser(caller=whom, user_id=user_id, resume=resume, limit=_ERASED_AT_ONCE)
         return answer(await memory.ask(subjects.MEMORY_ERASE_USER, message, Receipt, timeout_s=LONG_S))
+
+    @router.get("/v1/memories/receipts/{receipt_id}", response_model=Receipt)
+    async def get_receipt(request: Request, receipt_id: str) -> Response:
+        """Return the receipt of a deletion as it stands now; it is kept for 90 days."""
+        _, whom = await memory.recognise(request)
+        return answer(await memory.ask(subjects.MEMORY_RECEIPT, ReceiptOf(caller=whom, id=receipt_id), Receipt))
 
     return router
 

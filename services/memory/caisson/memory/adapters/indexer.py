@@ -81,6 +81,10 @@ class Indexer:
             log.warning("indexer.removal_left_to_relay", reason=repr(error), memories=len(memory_ids))
             return False
 
+    async def is_done(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Whether nothing about these memories waits for the relay."""
+        return not await self._outbox.waiting(tenant, memory_ids)
+
     async def _work(self, dues: Sequence[Due]) -> None:
         batches = await self._batches(dues)
         for number, batch in enumerate(batches):

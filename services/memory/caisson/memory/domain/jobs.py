@@ -32,6 +32,12 @@ class Jobs(Protocol):
     async def record(self, kind: JobKind, principal: Principal, receipt: dict[str, Any]) -> str:
         """Keep the receipt of work that was done at once; return its id."""
 
+    async def receipt(self, principal: Principal, job_id: str) -> dict[str, Any]:
+        """Return the receipt of a deletion of the principal's own; raise NotFound."""
+
+    async def complete(self, principal: Principal, job_id: str) -> None:
+        """Note that nothing is left of what a single deletion took."""
+
     async def open(self, kind: JobKind, principal: Principal, state: dict[str, Any]) -> Job:
         """Begin a job and hold it."""
 

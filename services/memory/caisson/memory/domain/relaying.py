@@ -98,6 +98,9 @@ class Indexing(Protocol):
     async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Remove deleted memories from index and caches; whether that is certain to have been the last of them."""
 
+    async def is_done(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
+        """Whether the index shows these memories as the store does, or not at all where they are deleted."""
+
 
 def delay_s(attempts: int) -> float:
     """Return how long work waits after so many attempts: doubling from half a second to five minutes."""

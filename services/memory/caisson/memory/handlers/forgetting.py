@@ -9,7 +9,7 @@ from prometheus_client import Counter
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.ids import TenantId, UserId
-from caisson.common.memories import ById, OfUser, Receipt
+from caisson.common.memories import ById, OfUser, Receipt, ReceiptOf
 from caisson.memory.domain.jobs import Job, JobKind, Jobs
 from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.relaying import Indexing
@@ -36,6 +36,7 @@ class ForgettingHandlers:
         """Serve the deletions on `bus`."""
         bus.serve(subjects.MEMORY_DELETE, ById, self.delete)
         bus.serve(subjects.MEMORY_ERASE_USER, OfUser, self.erase_user)
+        bus.serve(subjects.MEMORY_RECEIPT, ReceiptOf, self.receipt)
 
     async def delete(self, request: ById) -> Receipt:
         """Delete a memory and everything made from it."""
@@ -59,6 +60,23 @@ class ForgettingHandlers:
         told, job = await self._erase_page(job, principal, request)
         await self._jobs.save(job)
         return Receipt(id=job.job_id, **told)
+
+    async def receipt(self, request: ReceiptOf) -> Receipt:
+        """Return a receipt as it stands now: a single deletion is complete once the relay has done what was left.
+
+        An erasure says how to go on with it, as its last page did.
+        """
+        principal = principal_of(request.caller)
+        told = await self._jobs.receipt(principal, request.id)
+        touched = [*told["deleted"], *told["rebuilt"]]
+        if (
+            not told["complete"]
+            and told["resume"] is None
+            and await self._indexing.is_done(principal.tenant, touched)
+        ):
+            await self._jobs.complete(principal, request.id)
+            told = told | {"complete": True}
+        return Receipt(id=request.id, **told)
 
     async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
         """Delete the memories of a session that ended; for whoever learns of it."""

@@ -23,6 +23,21 @@ class PostgresJobs:
         await self._create(job_id, kind, principal, state={}, receipt=receipt, done=True)
         return job_id
 
+    async def receipt(self, principal: Principal, job_id: str) -> dict[str, Any]:
+        """Return the receipt of a deletion of the principal's own; raise NotFound."""
+        async with self._pool.acquire() as connection:
+            receipt: dict[str, Any] | None = await self._sql.read_receipt(
+                connection, job=job_id, tenant=principal.tenant, user=principal.user
+            )
+        if receipt is None:
+            raise NotFound("no such receipt")
+        return receipt
+
+    async def complete(self, principal: Principal, job_id: str) -> None:
+        """Note that nothing is left of what a single deletion took."""
+        async with self._pool.acquire() as connection:
+            await self._sql.complete_receipt(connection, job=job_id, tenant=principal.tenant, user=principal.user)
+
     async def open(self, kind: JobKind, principal: Principal, state: dict[str, Any]) -> Job:
         """Begin a job and hold it."""
         job_id = new_id("job")
