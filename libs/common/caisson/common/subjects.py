@@ -91,8 +91,19 @@ def run_output_pattern(ids: Ids) -> str:
     return ".".join(("caisson", Plane.OUTPUT, "step", "chunk", *ids.tokens()[:4], "*"))
 
 
+def run_events_patterns(ids: Ids) -> tuple[str, ...]:
+    """Return what matches the facts about every run of a session, whoever's the run is."""
+    tenant, session = Ids(tenant=ids.tenant, session=ids.session).tokens()[0:3:2]
+    return tuple(
+        ".".join(("caisson", Plane.EVENT, noun, "*", tenant, "*", session, "*", "*"))
+        for noun in ("run", "step", "security")
+    )
+
+
 RUN_QUEUED_PATTERN: Final = Subject(plane=Plane.EVENT, noun="run", verb="queued").pattern
 CANCEL_WAKE_PATTERN: Final = Subject(plane=Plane.EVENT, noun="run", verb="cancelling").pattern
+
+SESSION_DELETED: Final = Subject(plane=Plane.EVENT, noun="session", verb="deleted")
 
 LEDGER_CLAIM: Final = rpc("ledger", "claim")
 LEDGER_RENEW: Final = rpc("ledger", "renew")

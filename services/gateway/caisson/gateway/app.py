@@ -1,5 +1,6 @@
 """The composition root of the gateway: the only file that knows every part."""
 
+import asyncio
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -10,12 +11,14 @@ from starlette.exceptions import HTTPException
 
 from caisson.common.bus import Bus
 from caisson.common.contexts import Credential, seal
-from caisson.common.errors import CaissonError, Misconfigured, Unavailable
+from caisson.common.errors import CaissonError, Misconfigured, NotFound, Unavailable
 from caisson.common.health import Health, Progress
 from caisson.common.postgres import Pool, acquire, connect_pool, load_queries, migrate
 from caisson.common.process import Process
 from caisson.common.streams import declare
 from caisson.gateway.adapters.contexts import NatsContexts
+from caisson.gateway.adapters.event_copies import NatsCopies
+from caisson.gateway.adapters.postgres.deletions import PostgresDeletions
 from caisson.gateway.adapters.postgres.idempotency import PostgresIdempotency
 from caisson.gateway.adapters.postgres.leases import PostgresLeases
 from caisson.gateway.adapters.postgres.notifications import Notifications
@@ -45,8 +48,9 @@ from caisson.gateway.api.idempotent import Idempotency
 from caisson.gateway.api.memory_calls import MemoryCalls
 from caisson.gateway.api.submissions import Submissions
 from caisson.gateway.api.waiting import Waiting
+from caisson.gateway.domain.deleting import Deleting
 from caisson.gateway.handlers import LedgerHandlers
-from caisson.gateway.loops import Housekeeper, Reconciler, Relay
+from caisson.gateway.loops import Deleter, Housekeeper, Reconciler, Relay
 from caisson.gateway.settings import GatewaySettings
 
 HERE = Path(__file__).parent
@@ -87,7 +91,11 @@ class Gateway:
         self._security_log = PostgresSecurityLog(pool, queries)
         self._idempotency = PostgresIdempotency(pool, queries, ttl_s=settings.idempotency_ttl_s)
 
-        progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in ("listener", "relay", "reconciler")}
+        self._runs = PostgresRuns(pool, queries)
+        self._cancels = Cancels(self._runs, self._leases, self._contexts, self._bus)
+
+        names = ("listener", "relay", "reconciler", "deleter")
+        progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in names}
         outbox = PostgresOutbox(pool, queries)
         self._notifications = Notifications(settings.database_url.get_secret_value(), progress["listener"])
         self._relay = Relay(
@@ -100,6 +108,16 @@ class Gateway:
         )
         self._reconciler = Reconciler(
             self._leases, self._contexts, outbox, pause_s=settings.reconcile_s, progress=progress["reconciler"]
+        )
+        gone = problems.stored(NotFound("what this key was for has been deleted"))
+        self._deletions = asyncio.Event()
+        self._deleting = Deleting(
+            PostgresDeletions(pool, queries, gone=gone),
+            NatsCopies(self._bus),
+            partial(self._cancels.cancel, reason="the session was deleted"),
+        )
+        self._deleter = Deleter(
+            self._deleting, wake=self._deletions, pause_s=settings.reconcile_s, progress=progress["deleter"]
         )
         self._health = Health()
         self._health.add("database", self._check_database)
@@ -122,6 +140,7 @@ class Gateway:
         process.spawn("listener", self._notifications.listen)
         process.spawn("relay", self._relay.run)
         process.spawn("reconciler", self._reconciler.run)
+        process.spawn("deleter", self._deleter.run)
         process.spawn("housekeeper", Housekeeper(self._idempotency).run)
         await process.listen("http", self._application(), settings.http_host, settings.http_port)
         await process.listen("admin", self._health.application(), settings.admin_host, settings.admin_port)
@@ -133,7 +152,7 @@ class Gateway:
     def _application(self) -> FastAPI:
         pool, queries, stopping = self._pool, self._queries, self._process.stopping
         sealer = partial(_seal, public_key=self._settings.proxy_public_key)
-        run_store = PostgresRuns(pool, queries)
+        run_store = self._runs
         session_store = PostgresSessions(pool, queries)
         key_store = PostgresKeys(pool, queries)
         tenant_store = PostgresTenants(pool, queries)
@@ -141,16 +160,14 @@ class Gateway:
         idempotency = Idempotency(self._idempotency)
         submissions = Submissions(callers, run_store, session_store, sealer)
         waiting = Waiting(run_store, self._notifications, stopping)
-        cancels = Cancels(run_store, self._leases, self._contexts, self._bus)
-
         memory = MemoryCalls(callers, self._bus)
 
         application = _bare_application(self._health)
         for router in (
-            runs.routes(callers, run_store, submissions, waiting, cancels, idempotency),
+            runs.routes(callers, run_store, submissions, waiting, self._cancels, idempotency),
             execs.routes(callers, submissions, waiting, idempotency),
             events.routes(callers, run_store, self._notifications, self._bus, stopping),
-            sessions.routes(callers, session_store, idempotency),
+            sessions.routes(callers, session_store, idempotency, self._deleting, wake=self._deletions.set),
             tenants.routes(callers, tenant_store, self._leases, self._contexts, sealer),
             keys.routes(callers, key_store, idempotency),
             security.routes(callers, self._security_log),

@@ -1,4 +1,4 @@
-"""Background work: the outbox relay, the reconciler, and housekeeping. Each goes on when a server blinks."""
+"""Background work: relay, reconciler, deleter and housekeeper. Each goes on when a server blinks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,6 +12,7 @@ from caisson.common.bus import Bus
 from caisson.common.errors import CaissonError, TimedOut, Unavailable
 from caisson.common.health import Progress
 from caisson.common.postgres import DATABASE_TROUBLE
+from caisson.gateway.domain.deleting import Deleting
 from caisson.gateway.domain.leasing import Contexts, Leases
 from caisson.gateway.domain.outbox import Batch, Outbox, OutboxNews, Unsent
 
@@ -64,7 +65,7 @@ class Relay:
     async def _relay_batch(self) -> bool:
         """Relay one batch; return whether it was a full one that JetStream took, so that another follows at once."""
         async with self._outbox.batch() as batch:
-            counts = await asyncio.gather(*(self._send_run(events) for events in batch.by_run))
+            counts = await asyncio.gather(*(self._send_run(events) for events in batch.in_order))
             await _mark(batch, counts)
             return batch.is_full and all(counts)
 
@@ -79,7 +80,7 @@ class Relay:
                     message_id=envelope.id,
                 )
             except Unavailable as error:
-                log.warning("relay.unacknowledged", run=envelope.run_id, seq=event.seq, reason=error.detail)
+                log.warning("relay.unacknowledged", about=event.about, seq=event.seq, reason=error.detail)
                 self._stream_missing = not isinstance(error, TimedOut)
                 return sent
         return len(events)
@@ -94,7 +95,7 @@ class Relay:
 
 
 async def _mark(batch: Batch, counts: list[int]) -> None:
-    sent = [event for events, count in zip(batch.by_run, counts, strict=True) for event in events[:count]]
+    sent = [event for events, count in zip(batch.in_order, counts, strict=True) for event in events[:count]]
     if sent:
         await batch.mark_sent(sent)
 
@@ -133,6 +134,39 @@ class Reconciler:
             raise Unavailable(f"events have been unsent for {self._oldest_s:.0f} s")
 
 
+class Deleter:
+    """Works off the sessions that are being deleted, a bounded part of each in turn. Safe in every gateway."""
+
+    def __init__(self, deleting: Deleting, *, wake: asyncio.Event, pause_s: float, progress: Progress) -> None:
+        self._deleting = deleting
+        self._wake = wake
+        self._pause_s = pause_s
+        self._progress = progress
+
+    async def run(self) -> None:
+        """Delete for ever: when one was asked for here, and by a slow poll for what another gateway left."""
+        while True:
+            self._wake.clear()
+            moved = False
+            try:
+                moved = await self._pass()
+                self._progress.tick()
+            except _TROUBLE as error:
+                log.warning("deleter.interrupted", error=repr(error.__cause__ or error))
+            if not moved:
+                await _until(self._wake, self._pause_s)
+
+    async def _pass(self) -> bool:
+        """Do a part of every deletion; return whether any of them moved and is not done."""
+        moved, after = False, ""
+        while doomed := await self._deleting.page(after):
+            after = doomed[-1].session_id
+            for one in doomed:
+                part = await self._deleting.work_off(one)
+                moved = moved or (part.moved and not part.is_last)
+        return moved
+
+
 class Forgetting(Protocol):
     """What is kept only for a time."""
 
@@ -155,3 +189,10 @@ class Housekeeper:
                     await store.forget_expired()
                 except _TROUBLE as error:
                     log.warning("housekeeping.interrupted", error=repr(error.__cause__ or error))
+
+
+async def _until(event: asyncio.Event, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), timeout_s)
+    except TimeoutError:
+        return

@@ -57,26 +57,100 @@ ON CONFLICT (tenant_id, upstream) DO UPDATE SET sealed = excluded.sealed, update
 DELETE FROM ledger.credentials WHERE tenant_id = :tenant AND upstream = :upstream RETURNING upstream;
 
 -- name: create_session^
-INSERT INTO ledger.sessions (session_id, tenant_id, user_id, metadata)
+-- The id of one that was deleted is never used again.
+INSERT INTO ledger.sessions AS s (session_id, tenant_id, user_id, metadata)
 VALUES (:session, :tenant, :user, :metadata)
-ON CONFLICT (session_id) DO UPDATE SET session_id = excluded.session_id
-RETURNING session_id, tenant_id, user_id, metadata, created_at;
+ON CONFLICT (session_id) DO UPDATE SET session_id = excluded.session_id WHERE s.deleting_at IS NULL
+RETURNING session_id, tenant_id, user_id, metadata, created_at, deleting_at;
 
 -- name: get_session^
-SELECT session_id, tenant_id, user_id, metadata, created_at
-FROM ledger.sessions WHERE session_id = :session AND tenant_id = :tenant;
+SELECT session_id, tenant_id, user_id, metadata, created_at, deleting_at
+FROM ledger.sessions WHERE session_id = :session AND tenant_id = :tenant AND deleted_at IS NULL;
 
 -- name: list_sessions
-SELECT session_id, tenant_id, user_id, metadata, created_at
+SELECT session_id, tenant_id, user_id, metadata, created_at, deleting_at
 FROM ledger.sessions
-WHERE tenant_id = :tenant AND (:before::text IS NULL OR session_id < :before)
+WHERE tenant_id = :tenant AND deleted_at IS NULL AND (:before::text IS NULL OR session_id < :before)
 ORDER BY session_id DESC LIMIT :limit;
 
+-- name: mark_session_deleting^
+-- From here on nothing begins in it. Repeating it changes nothing.
+UPDATE ledger.sessions SET deleting_at = coalesce(deleting_at, now())
+WHERE session_id = :session AND tenant_id = :tenant
+RETURNING session_id, tenant_id, user_id, metadata, created_at, deleting_at, deleted_at IS NOT NULL AS is_deleted;
+
+-- name: sessions_being_deleted
+SELECT session_id, tenant_id FROM ledger.sessions
+WHERE deleting_at IS NOT NULL AND deleted_at IS NULL AND session_id > :after
+ORDER BY session_id LIMIT :limit;
+
+-- name: runs_to_cancel
+-- What is still to be cancelled of a session.
+SELECT run_id FROM ledger.runs
+WHERE session_id = :session AND finished_at IS NULL AND cancel_requested_at IS NULL
+ORDER BY run_id LIMIT :limit;
+
+-- name: lock_removable_runs
+-- Runs of a session being deleted that have ended and whose events all stand on the bus. Whoever writes about a run
+-- holds its row, so that what is written before is seen by the statements after this one.
+SELECT r.run_id FROM ledger.runs r
+WHERE r.session_id = :session AND r.finished_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM ledger.events e WHERE e.run_id = r.run_id AND e.published_at IS NULL)
+ORDER BY r.run_id LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: forget_answers!
+-- What was answered about these objects is answered no more; the keys stay used.
+UPDATE ledger.idempotency SET status = :status, headers = :headers, body = :body
+WHERE object_id = ANY(:objects::text[]);
+
+-- name: remove_runs!
+-- Runs with their steps, outputs, late results, events and security events; their session counts what went. Readers
+-- that wait for one of them are woken.
+WITH security AS (
+    DELETE FROM ledger.security_events WHERE run_id = ANY(:runs::text[]) RETURNING 1
+), events AS (
+    DELETE FROM ledger.events WHERE run_id = ANY(:runs::text[]) RETURNING 1
+), runs AS (
+    DELETE FROM ledger.runs WHERE run_id = ANY(:runs::text[]) RETURNING run_id
+), counted AS (
+    SELECT (SELECT count(*) FROM runs) AS runs, (SELECT count(*) FROM events) AS events,
+           (SELECT count(*) FROM security) AS security_events
+), told AS (
+    UPDATE ledger.sessions s SET removed = jsonb_build_object(
+        'runs', coalesce((s.removed ->> 'runs')::bigint, 0) + counted.runs,
+        'events', coalesce((s.removed ->> 'events')::bigint, 0) + counted.events,
+        'security_events', coalesce((s.removed ->> 'security_events')::bigint, 0) + counted.security_events)
+    FROM counted WHERE s.session_id = :session
+)
+SELECT pg_notify('ledger_events', run_id || ' finished') FROM runs;
+
+-- name: has_runs$
+SELECT EXISTS (SELECT 1 FROM ledger.runs WHERE session_id = :session);
+
+-- name: close_session^
+-- The session is deleted once no run of it is left; the relay is woken to tell it.
+WITH closed AS (
+    UPDATE ledger.sessions s SET deleted_at = now(), metadata = '{}'
+    WHERE s.session_id = :session AND s.deleting_at IS NOT NULL AND s.deleted_at IS NULL
+      AND NOT EXISTS (SELECT 1 FROM ledger.runs r WHERE r.session_id = s.session_id)
+    RETURNING s.session_id
+)
+SELECT session_id, pg_notify('ledger_events', session_id) FROM closed;
+
+-- name: is_session_deleted$
+SELECT deleted_at IS NOT NULL FROM ledger.sessions WHERE session_id = :session;
+
 -- name: create_run^
--- Run, steps and the event run.queued in one statement. A run id that exists already changes nothing.
-WITH run AS (
+-- Run, steps and the event run.queued in one statement. A run id that exists already changes nothing. The session's
+-- row is shared, so that a deletion comes before or after, and in one that is being deleted nothing begins.
+WITH session AS (
+    SELECT session_id FROM ledger.sessions
+    WHERE session_id = :session AND tenant_id = :tenant AND deleting_at IS NULL FOR SHARE
+), run AS (
     INSERT INTO ledger.runs (run_id, tenant_id, user_id, session_id, plan, timeout_s, metadata, next_seq)
-    VALUES (:run, :tenant, :user, :session, :plan, :timeout_s, :metadata, 2)
+    SELECT :run, :tenant, :user, :session, :plan, :timeout_s, :metadata, 2
+    WHERE :session::text IS NULL OR EXISTS (SELECT 1 FROM session)
     ON CONFLICT (run_id) DO NOTHING
     RETURNING run_id, created_at
 ), steps AS (
@@ -88,7 +162,8 @@ WITH run AS (
     INSERT INTO ledger.events (run_id, seq, type, data)
     SELECT run_id, 1, 'run.queued', jsonb_build_object('steps', cardinality(:step_ids::text[])) FROM run
 )
-SELECT created_at FROM run;
+SELECT (SELECT created_at FROM run) AS created_at,
+       :session::text IS NULL OR EXISTS (SELECT 1 FROM session) AS is_open;
 
 -- name: get_run^
 -- A run with all of its steps.
@@ -118,9 +193,10 @@ WHERE r.tenant_id = :tenant
 ORDER BY r.run_id DESC LIMIT :limit;
 
 -- name: get_events
+-- No row at all says that there is no such run; one row without a number that it has no event after that.
 SELECT e.seq, e.type, e.data, e.step_id, e.occurred_at
-FROM ledger.events e
-WHERE e.run_id = :run AND e.seq > :after ORDER BY e.seq LIMIT :limit;
+FROM ledger.runs r LEFT JOIN ledger.events e ON e.run_id = r.run_id AND e.seq > :after
+WHERE r.run_id = :run ORDER BY e.seq LIMIT :limit;
 
 -- name: request_cancel^
 -- A queued run ends here; a running one is marked, and its worker told. Repeating it changes nothing.
@@ -443,7 +519,7 @@ SELECT run_id, next_seq - 1, 'run.finished', jsonb_build_object('status', status
 -- name: record_security^
 -- One report of the proxy, once: in the audit table, and as an event of the run while it is not finished.
 WITH about AS (
-    SELECT run_id, tenant_id, user_id, session_id FROM ledger.runs WHERE run_id = :run
+    SELECT run_id, tenant_id, user_id, session_id FROM ledger.runs WHERE run_id = :run FOR NO KEY UPDATE
 ), recorded AS (
     INSERT INTO ledger.security_events
         (event_id, tenant_id, user_id, session_id, run_id, step_id, kind, guard, reason, snippet, detail)
@@ -488,6 +564,16 @@ SELECT e.run_id, e.seq, e.type, e.step_id, e.data, e.occurred_at, r.tenant_id, r
 FROM ledger.events e JOIN ledger.runs r USING (run_id)
 WHERE e.run_id = ANY(:runs::text[]) AND e.published_at IS NULL ORDER BY e.run_id, e.seq;
 
+-- name: lock_untold_deletions
+-- Deleted sessions that no other relay is telling.
+SELECT session_id, tenant_id, user_id, deleted_at, removed FROM ledger.sessions
+WHERE deleted_at IS NOT NULL AND published_at IS NULL
+ORDER BY deleted_at LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: mark_told!
+UPDATE ledger.sessions SET published_at = now() WHERE session_id = ANY(:sessions::text[]);
+
 -- name: mark_sent!
 UPDATE ledger.events e SET published_at = now()
 FROM unnest(:runs::text[], :seqs::integer[]) AS sent (run_id, seq)
@@ -495,8 +581,10 @@ WHERE e.run_id = sent.run_id AND e.seq = sent.seq;
 
 -- name: outbox_age^
 -- How many events are unsent, and for how long the oldest has been.
-SELECT count(*) AS unsent, coalesce(extract(epoch FROM now() - min(occurred_at)), 0)::double precision AS oldest_s
-FROM ledger.events WHERE published_at IS NULL;
+SELECT count(*) AS unsent, coalesce(extract(epoch FROM now() - min(since)), 0)::double precision AS oldest_s
+FROM (SELECT occurred_at AS since FROM ledger.events WHERE published_at IS NULL
+      UNION ALL
+      SELECT deleted_at FROM ledger.sessions WHERE deleted_at IS NOT NULL AND published_at IS NULL) unsent;
 
 -- name: reserve_idempotency^
 -- The first request with a key, or one whose predecessor died, gets the row; any other reads it below.
@@ -515,8 +603,9 @@ RETURNING object_id;
 SELECT fingerprint, object_id, status, headers, body FROM ledger.idempotency WHERE scope = :scope AND key = :key;
 
 -- name: store_idempotency!
+-- An answer about what was deleted meanwhile is not remembered.
 UPDATE ledger.idempotency SET status = :status, headers = :headers, body = :body
-WHERE scope = :scope AND key = :key;
+WHERE scope = :scope AND key = :key AND status IS NULL;
 
 -- name: forget_idempotency_key!
 DELETE FROM ledger.idempotency WHERE scope = :scope AND key = :key AND status IS NULL;

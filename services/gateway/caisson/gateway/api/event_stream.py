@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from pydantic import ValidationError
 
 from caisson.common import metrics
-from caisson.common.errors import InvalidInput
+from caisson.common.errors import InvalidInput, NotFound
 from caisson.common.ids import RunId
 from caisson.common.leases import OutputChunk
 from caisson.common.subjects import parse
@@ -62,11 +62,14 @@ class EventStream:
         self._news.wake()
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """Yield SSE frames until the run has finished or the gateway stops."""
+        """Yield SSE frames until the run has finished, was deleted, or the gateway stops."""
         loop = asyncio.get_running_loop()
         last_sent = loop.time()
         while not self._stopping.is_set():
-            frames = await self._take()
+            try:
+                frames = await self._take()
+            except NotFound:
+                return
             if frames:
                 yield b"".join(frames)
                 last_sent = loop.time()

@@ -29,18 +29,20 @@ class Idempotency:
         prefix: str,
         action: Callable[[str], Awaitable[Response]],
         *,
+        about: str | None = None,
         remember: Callable[[bytes], bytes] = bytes,
     ) -> Response:
-        """Run `action(object_id)`, or replay its stored answer. `remember` may take out of an answer what must not
-        be stored.
+        """Run `action(object_id)`, or replay its stored answer. An answer `about` an object that exists has its id;
+        `remember` may take out of an answer what must not be stored.
 
         Raises:
             KeyReused: the key came with another body or path.
             InProgress: the first request has not been answered.
         """
         given = request.headers.getlist("idempotency-key")
+        object_id = about or new_id(prefix)
         if not given:
-            return await action(new_id(prefix))
+            return await action(object_id)
         if len(given) > 1:
             raise InvalidInput("given more than once", field="Idempotency-Key")
         key = check_key(given[0])
@@ -48,7 +50,7 @@ class Idempotency:
         scope = f"{principal.key.key_id}:{principal.tenant or ''}"
         path = request.url.path.encode()
         digest = fingerprint(b"POST", path, (principal.user or "").encode(), await request.body())
-        taken = await self._store.reserve(scope, key, fingerprint=digest, object_id=new_id(prefix))
+        taken = await self._store.reserve(scope, key, fingerprint=digest, object_id=object_id)
         match taken:
             case Stored():
                 return Response(taken.body, status_code=taken.status, headers={**taken.headers, _REPLAYED: "true"})

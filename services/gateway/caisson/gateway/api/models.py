@@ -95,13 +95,14 @@ class ExecAnswer(StepAnswer):
 
 
 class SessionAnswer(Answer):
-    """A session."""
+    """A session; `deleting_at` is null but while it is being deleted."""
 
     id: str
     tenant_id: str
     user_id: str
     metadata: dict[str, Any]
     created_at: Timestamp
+    deleting_at: Timestamp | None
 
 
 class SecurityEventAnswer(Answer):

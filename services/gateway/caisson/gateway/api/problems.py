@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from caisson.common.errors import CaissonError, FieldError, Internal, InvalidInput, NotFound
 from caisson.gateway.api.bodies import BodyTooLarge, NotJson
+from caisson.gateway.domain.idempotency import Stored
 
 _STATUS: dict[str, HTTPStatus] = {
     "invalid_input": HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -62,6 +63,13 @@ def problem(error: CaissonError, *, instance: str | None = None) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     content = json.dumps(body, ensure_ascii=True).encode()
     return Response(content, status_code=status, headers=headers, media_type="application/problem+json")
+
+
+def stored(error: CaissonError) -> Stored:
+    """Render an error as an answer to be replayed."""
+    rendered = problem(error)
+    headers = {"content-type": rendered.headers["content-type"]}
+    return Stored(status=rendered.status_code, headers=headers, body=bytes(rendered.body))
 
 
 async def on_caisson_error(_: Request, error: Exception) -> Response:

@@ -80,6 +80,6 @@ def routes(
             run = await runs.get(checked, caller.tenant)
             return answer(run_answer(run), status=HTTPStatus.ACCEPTED)
 
-        return await idempotency.once(request, caller, "cxl", act)
+        return await idempotency.once(request, caller, "cxl", act, about=checked)
 
     return router

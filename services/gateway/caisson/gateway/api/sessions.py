@@ -1,11 +1,13 @@
 """`/v1/sessions`."""
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from caisson.common.errors import Unavailable
 from caisson.common.ids import SessionId
 from caisson.common.messages import Message
 from caisson.gateway.api.answers import answer
@@ -13,6 +15,7 @@ from caisson.gateway.api.bodies import StrictRoute
 from caisson.gateway.api.callers import Callers
 from caisson.gateway.api.idempotent import Idempotency
 from caisson.gateway.api.models import PageAnswer, SessionAnswer
+from caisson.gateway.domain.deleting import Deleting, Doomed
 from caisson.gateway.domain.pages import request_page
 from caisson.gateway.domain.plans import check_metadata
 from caisson.gateway.domain.sessions import Session, Sessions
@@ -24,7 +27,9 @@ class SessionRequest(Message):
     metadata: dict[str, object] = {}
 
 
-def routes(callers: Callers, sessions: Sessions, idempotency: Idempotency) -> APIRouter:
+def routes(
+    callers: Callers, sessions: Sessions, idempotency: Idempotency, deleting: Deleting, *, wake: Callable[[], None]
+) -> APIRouter:
     """Return the routes."""
     router = APIRouter(route_class=StrictRoute, tags=["sessions"])
 
@@ -61,6 +66,34 @@ def routes(callers: Callers, sessions: Sessions, idempotency: Idempotency) -> AP
         caller = await callers.recognise(request)
         return answer(_session_answer(await sessions.get(SessionId(session_id), caller.tenant)))
 
+    @router.delete(
+        "/v1/sessions/{session_id}",
+        status_code=HTTPStatus.ACCEPTED,
+        response_model=SessionAnswer,
+        responses={HTTPStatus.NO_CONTENT: {"description": "everything is gone"}},
+    )
+    async def delete_session(request: Request, session_id: str) -> Response:
+        """Delete a session: what runs is cancelled, and runs, steps, outputs, events and memories of it are removed.
+
+        202 says that nothing begins in it any more and that the rest follows, whatever happens to this gateway;
+        repeated, the call answers 204 once everything is gone. The id is never used again.
+        """
+        caller = await callers.recognise(request)
+        session = await deleting.begin(SessionId(session_id), caller.tenant)
+        if session is None or await _is_deleted_now(session):
+            return Response(status_code=HTTPStatus.NO_CONTENT)
+        return answer(_session_answer(session), status=HTTPStatus.ACCEPTED)
+
+    async def _is_deleted_now(session: Session) -> bool:
+        """Do a first part of the work; what fails now is done later."""
+        try:
+            part = await deleting.work_off(Doomed(session_id=session.session_id, tenant_id=session.tenant_id))
+        except Unavailable:
+            return False
+        finally:
+            wake()
+        return part.is_last
+
     return router
 
 
@@ -71,4 +104,5 @@ def _session_answer(session: Session) -> SessionAnswer:
         user_id=session.user_id,
         metadata=session.metadata,
         created_at=session.created_at,
+        deleting_at=session.deleting_at,
     )

@@ -28,6 +28,7 @@ class Submissions:
         Raises:
             InvalidInput: naming field and limit; nothing was stored.
             NotFound: the session is not the tenant's.
+            SessionDeleting: nothing begins in the session any more.
         """
         user = caller.principal.require_user()
         tenant = await self._callers.tenant_of(caller)

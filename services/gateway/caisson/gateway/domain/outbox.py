@@ -15,6 +15,11 @@ class Unsent:
     seq: int
     envelope: Envelope
 
+    @property
+    def about(self) -> str:
+        """The run, or the session itself, whose facts keep their order."""
+        return self.envelope.run_id or self.envelope.session_id or ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxAge:
@@ -27,7 +32,7 @@ class OutboxAge:
 class Batch(Protocol):
     """Unsent events that no other relay holds."""
 
-    by_run: list[list[Unsent]]
+    in_order: list[list[Unsent]]
 
     @property
     def is_full(self) -> bool:

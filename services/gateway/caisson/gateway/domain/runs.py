@@ -97,7 +97,11 @@ class Runs(Protocol):
     """The ledger's runs."""
 
     async def create(self, run: NewRun) -> datetime | None:
-        """Store run, steps and `run.queued` at once and return when; None where the run id existed already."""
+        """Store run, steps and `run.queued` at once and return when; None where the run id existed already.
+
+        Raises:
+            SessionDeleting: nothing begins in its session any more.
+        """
 
     async def get(self, run_id: RunId, tenant: TenantId) -> RunRecord:
         """Return a run of the tenant, or raise NotFound."""
@@ -108,7 +112,7 @@ class Runs(Protocol):
         """Return runs without step output, newest first."""
 
     async def events(self, run_id: RunId, *, after: int) -> list[EventRecord]:
-        """Return up to `MAX_EVENTS` events that follow number `after`."""
+        """Return up to `MAX_EVENTS` events that follow number `after`; raise NotFound once the run is gone."""
 
     async def cancel(self, run_id: RunId, tenant: TenantId, *, reason: str) -> CancelResult:
         """End a queued run, mark a running one; raise NotFound for another tenant's."""

@@ -4,7 +4,7 @@ import secrets
 from typing import Any
 
 from caisson.common.contexts import RunContext
-from caisson.common.errors import InvalidInput, LateResult, LeaseLost
+from caisson.common.errors import LateResult, LeaseLost
 from caisson.common.ids import TenantId
 from caisson.common.leases import BashStep, Claim, FinishStep, Grant, Holding, Renew, Verdict
 from caisson.common.messages import Message
@@ -214,9 +214,9 @@ class PostgresLeases:
         return Granted(grant=grant, context=context_of(row, lease_s=self._lease_s), more_queued=row["more_queued"])
 
 
-def _lost(row: Row | None, holding: Holding) -> InvalidInput | LeaseLost:
+def _lost(row: Row | None, holding: Holding) -> LeaseLost:
     if row is None:
-        return InvalidInput("no such run", field="run_id")
+        return LeaseLost(f"the lease with fence {holding.fence} is gone: there is no such run")
     return LeaseLost(
         f"the lease with fence {holding.fence} is gone: the run is {row['status']} with fence {row['fence']}"
     )

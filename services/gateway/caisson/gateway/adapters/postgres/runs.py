@@ -9,6 +9,7 @@ from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.gateway.adapters.postgres.rows import run_of
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
 from caisson.gateway.domain.runs import MAX_EVENTS, CancelResult, EventRecord, NewRun, RunRecord, RunStatus
+from caisson.gateway.domain.sessions import SessionDeleting
 
 
 class PostgresRuns:
@@ -19,7 +20,11 @@ class PostgresRuns:
         self._sql = queries
 
     async def create(self, run: NewRun) -> datetime | None:
-        """Store run, steps and `run.queued` at once and return when; None where the run id existed already."""
+        """Store run, steps and `run.queued` at once and return when; None where the run id existed already.
+
+        Raises:
+            SessionDeleting: nothing begins in its session any more.
+        """
         plan = {
             "env": run.plan.env,
             "datasets": list(run.plan.datasets),
@@ -42,7 +47,10 @@ class PostgresRuns:
                 commands=[step.command for step in run.plan.steps],
                 timeouts=[float(step.timeout_s) for step in run.plan.steps],
             )
-        return None if row is None else row["created_at"]
+        if not row["is_open"]:
+            raise SessionDeleting("the session is being deleted; no run begins in it")
+        created_at: datetime | None = row["created_at"]
+        return created_at
 
     async def get(self, run_id: RunId, tenant: TenantId) -> RunRecord:
         """Return a run of the tenant, or raise NotFound."""
@@ -70,12 +78,15 @@ class PostgresRuns:
         return paginate([run_of(row) for row in rows], [row["run_id"] for row in rows], request)
 
     async def events(self, run_id: RunId, *, after: int) -> list[EventRecord]:
-        """Return up to `MAX_EVENTS` events that follow number `after`."""
+        """Return up to `MAX_EVENTS` events that follow number `after`; raise NotFound once the run is gone."""
         async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.get_events(connection, run=run_id, after=after, limit=MAX_EVENTS))
+        if not rows:
+            raise NotFound("no such run")
         return [
             EventRecord(seq=row["seq"], type=row["type"], data=row["data"], occurred_at=row["occurred_at"])
             for row in rows
+            if row["seq"] is not None
         ]
 
     async def cancel(self, run_id: RunId, tenant: TenantId, *, reason: str) -> CancelResult:

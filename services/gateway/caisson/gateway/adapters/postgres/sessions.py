@@ -6,7 +6,7 @@ from caisson.common.errors import NotFound
 from caisson.common.ids import SessionId, TenantId, UserId
 from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.gateway.domain.pages import Page, PageRequest, paginate
-from caisson.gateway.domain.sessions import Session
+from caisson.gateway.domain.sessions import Session, SessionDeleting
 
 
 class PostgresSessions:
@@ -19,11 +19,13 @@ class PostgresSessions:
     async def create(
         self, session_id: SessionId, *, tenant: TenantId, user: UserId, metadata: dict[str, object]
     ) -> Session:
-        """Store a session; one that exists already is returned."""
+        """Store a session; one that exists already is returned. Raises SessionDeleting where it was deleted."""
         async with acquire(self._pool) as connection:
             row = await self._sql.create_session(
                 connection, session=session_id, tenant=tenant, user=user, metadata=metadata
             )
+        if row is None:
+            raise SessionDeleting("the session of this id was deleted")
         return Session(**row)
 
     async def get(self, session_id: SessionId, tenant: TenantId) -> Session:
