@@ -5,6 +5,7 @@ from typing import Any
 from caisson.client.client import Client
 from caisson.client.errors import ApiError
 from caisson.client.requests import Limits, TenantSettings
+from tests.support.eventually import eventually
 from tests.support.fake_api import PLATFORM_KEY, FakeApi
 from tests.support.planes import Plane
 from tests.support.played_runs import Behaviour
@@ -31,6 +32,18 @@ async def observe(client: Client, nobody: Client) -> dict[str, Any]:
         if event.type == "step.started":
             break
     await client.cancel(held.id)
+    session = await client.create_session()
+    in_session = await client.create_run(commands=["sleep 30"], session_id=session.id)
+    async for event in client.events(in_session.id):
+        if event.type == "step.started":
+            break
+    deleting = await client.delete_session(session.id)
+    refused_there = await refusal(client.create_run(commands=["echo hi"], session_id=session.id))
+
+    async def is_deleted() -> bool:
+        return await client.delete_session(session.id) is None
+
+    await eventually(is_deleted, within_s=20)
     listed = [item async for item in client.list_runs(limit=1)]
     return {
         "replayed": run.id == again.id,
@@ -52,6 +65,12 @@ async def observe(client: Client, nobody: Client) -> dict[str, Any]:
         "unknown tenant": await refusal(nobody.get_tenant("nobody")),
         "a new key": (await client.create_key("contract", tenant_id="acme")).key is not None,
         "session": (await client.get_session((await client.create_session()).id)).user_id,
+        "deleting": deleting is not None and deleting.deleting_at is not None,
+        "in a session that is being deleted": refused_there,
+        "a run of a deleted session": await refusal(client.get_run(in_session.id)),
+        "in a deleted session": await refusal(client.create_run(commands=["echo hi"], session_id=session.id)),
+        "a deleted session": await refusal(client.get_session(session.id)),
+        "deleting nobody's session": await refusal(client.delete_session("ses_00000000000000000000000000")),
         "ready": bool(await client.ready()),
     }
 

@@ -68,6 +68,7 @@ class FakeApi:
         self.refusals: deque[Response] = deque()
         self.streams: deque[RawStream | Response] = deque()
         self.sessions: list[dict[str, Any]] = []
+        self.deleted_sessions: set[str] = set()
         self.keys: list[dict[str, Any]] = []
         self.credentials: dict[tuple[str, str], dict[str, str]] = {}
         self.tenants: dict[str, dict[str, Any]] = {}
@@ -198,6 +199,12 @@ class FakeApi:
             )
         if body.get("limits", {}).get("memory_mib", 0) > 2048:
             return problem(422, "limit_exceeded", "memory_mib: at most 2048", "limits.memory_mib", "at most 2048")
+        if (session_id := body.get("session_id")) is not None:
+            session = self._session(session_id)
+            if session is None:
+                return problem(404, "not_found", "no such session")
+            if session["deleting_at"]:
+                return problem(409, "session_deleting", "no run begins in it")
         run = FakeRun(len(self.runs) + 1, body, request.state.tenant, request.state.user)
         run.events.append(("run.queued", {}))
         self.runs[run.id] = run
@@ -290,11 +297,12 @@ class FakeApi:
         if request.state.user is None:
             return problem(422, "user_required", "a platform key must name the user", "Caisson-User")
         session = {
-            "id": f"ses_{len(self.sessions)}",
+            "id": f"ses_{len(self.sessions) + len(self.deleted_sessions)}",
             "tenant_id": request.state.tenant,
             "user_id": request.state.user,
             "metadata": (request.state.body or {}).get("metadata", {}),
             "created_at": now(),
+            "deleting_at": None,
         }
         self.sessions.append(session)
         return JSONResponse(session, 201)
@@ -303,12 +311,28 @@ class FakeApi:
         return page(request, self.sessions[::-1])
 
     async def _get_session(self, request: Request) -> Response:
-        found = [item for item in self.sessions if item["id"] == request.path_params["session_id"]]
-        return JSONResponse(found[0]) if found else problem(404, "not_found", "no such session")
+        found = self._session(request.path_params["session_id"])
+        return JSONResponse(found) if found else problem(404, "not_found", "no such session")
 
     async def _delete_session(self, request: Request) -> Response:
-        self.sessions = [item for item in self.sessions if item["id"] != request.path_params["session_id"]]
+        session_id = request.path_params["session_id"]
+        found = self._session(session_id)
+        if found is None:
+            gone = session_id in self.deleted_sessions
+            return Response(status_code=204) if gone else problem(404, "not_found", "no such session")
+        found["deleting_at"] = found["deleting_at"] or now()
+        own = {id_: run for id_, run in self.runs.items() if run.document["session_id"] == session_id}
+        for run in own.values():
+            run.cancelled.set()
+        if not all(run.final for run in own.values()):
+            return JSONResponse(found, 202)
+        self.sessions.remove(found)
+        self.deleted_sessions.add(session_id)
+        self.runs = {id_: run for id_, run in self.runs.items() if id_ not in own}
         return Response(status_code=204)
+
+    def _session(self, session_id: str) -> dict[str, Any] | None:
+        return next((item for item in self.sessions if item["id"] == session_id), None)
 
     async def _put_tenant(self, request: Request) -> Response:
         tenant = self.tenants.setdefault(request.path_params["tenant_id"], {"uid": 10001, "max_concurrency": 32})

@@ -13,6 +13,7 @@ from caisson.client.errors import (
     KeyLost,
     NotFound,
     ProtocolViolation,
+    SessionDeleting,
     TenantMismatch,
     TenantRequired,
     Unauthenticated,
@@ -204,6 +205,26 @@ async def test_sessions_come_and_go(client: Client) -> None:
     session = await client.create_session(metadata={"topic": "x"})
     assert (await client.get_session(session.id)).user_id == "u-1"
     assert [found.id async for found in client.list_sessions()] == [session.id]
+    assert await client.delete_session(session.id) is None
+    assert await client.delete_session(session.id) is None, "repeated, it is as done as before"
+    for refused in (client.get_session(session.id), client.delete_session("ses_of_nobody")):
+        with pytest.raises(NotFound):
+            await refused
+
+
+async def test_a_session_in_which_something_runs_is_deleted_bit_by_bit(client: Client, api: FakeApi) -> None:
+    session = await client.create_session()
+    api.behaviours["sleep 30"] = Behaviour(holds=True)
+    run = await client.create_run(commands=["sleep 30"], session_id=session.id)
+    left = await client.delete_session(session.id)
+    assert left is not None
+    assert left.deleting_at is not None
+    with pytest.raises(SessionDeleting):
+        await client.create_run(commands=["true"], session_id=session.id)
+    assert (await client.wait(run.id)).status == "cancelled"
+    assert await client.delete_session(session.id) is None
+    with pytest.raises(NotFound):
+        await client.get_run(run.id)
 
 
 async def test_tenants_credentials_and_keys_are_administered(client: Client, api: FakeApi) -> None:

@@ -198,6 +198,8 @@ def test_administration_speaks_json_everywhere(api: FakeApi) -> None:
     session = caisson("sessions", "create", "--json", api=api).document["id"]
     assert [line["id"] for line in caisson("sessions", "list", "--json", api=api).lines] == [session]
     assert caisson("sessions", "show", session, "--json", api=api).document["tenant_id"] == "default"
+    gone = {"session_id": session, "deleted": True}
+    assert caisson("sessions", "delete", session, "--json", api=api).document == gone
     settings = ("--max-concurrency", "4", "--limit", "memory_mib=512", "--ceiling", "cpus=1.5")
     tenant = caisson("tenants", "set", "acme", *settings, "--json", api=api).document
     assert (tenant["max_concurrency"], tenant["limits"], tenant["ceilings"]) == (
@@ -217,6 +219,7 @@ def test_administration_speaks_json_everywhere(api: FakeApi) -> None:
 
 def test_administration_speaks_to_people(api: FakeApi) -> None:
     assert caisson("sessions", "create", api=api).stdout == "ses_0\n"
+    assert caisson("sessions", "delete", "ses_0", api=api).stdout == "ses_0: deleted\n"
     shown = caisson("tenants", "set", "acme", "--limit", "pids=64", api=api).stdout
     assert re.search(r"limits\.pids +64 *\n", shown)
     made = caisson("keys", "create", "ci", "--platform", api=api)

@@ -6,7 +6,7 @@ import asyncpg
 import httpx
 import pytest
 
-from caisson.common.errors import InvalidInput, LateResult, LeaseLost
+from caisson.common.errors import LateResult, LeaseLost
 from caisson.common.leases import Grant, Verdict
 from caisson.common.outcome import Exited
 from tests.support.eventually import eventually
@@ -225,7 +225,7 @@ async def test_a_worker_that_starts_two_steps_at_once_blocks_nobodys_recovery(
 async def test_a_write_about_an_unknown_run_or_step_is_refused(product: httpx.AsyncClient, worker: Worker) -> None:
     await submit(product)
     grant = await worker.take()
-    with pytest.raises(InvalidInput):
+    with pytest.raises(LeaseLost):
         await worker.start(grant.model_copy(update={"run_id": "run_0"}))
     stranger = grant.steps[0].model_copy(update={"step_id": "stp_0"})
     with pytest.raises(LeaseLost):

@@ -48,6 +48,7 @@ def test_the_commands_are_these() -> None:
         "runs",
         "security-events",
         "sessions create",
+        "sessions delete",
         "sessions list",
         "sessions show",
         "tenants set",

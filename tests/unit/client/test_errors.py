@@ -17,6 +17,7 @@ CASES: list[tuple[int, str | None, type[ApiError]]] = [
     (403, "platform_only", errors.Denied),
     (404, "not_found", errors.NotFound),
     (409, "run_finished", errors.RunFinished),
+    (409, "session_deleting", errors.SessionDeleting),
     (409, "conflict", errors.Conflict),
     (410, "gone", errors.EventsExpired),
     (422, "empty_query", errors.EmptyQuery),

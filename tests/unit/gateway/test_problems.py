@@ -9,7 +9,7 @@ from caisson.common import errors
 from caisson.common.errors import CaissonError, FieldError
 from caisson.gateway.api import bodies, callers, events
 from caisson.gateway.api.problems import problem, status_of
-from caisson.gateway.domain import idempotency, limits, principals
+from caisson.gateway.domain import idempotency, limits, principals, sessions
 
 STATUSES: list[tuple[type[CaissonError], int]] = [
     (errors.CaissonError, 500),
@@ -41,6 +41,7 @@ STATUSES: list[tuple[type[CaissonError], int]] = [
     (limits.LimitExceeded, 422),
     (principals.TenantRequired, 422),
     (principals.UserRequired, 422),
+    (sessions.SessionDeleting, 409),
 ]
 
 

@@ -62,6 +62,17 @@ def show_session(
     desk.perform(connection, lambda at: administration.show_session(at, session_id), as_json=as_json)
 
 
+@sessions.command("delete")
+def delete_session(
+    context: typer.Context, session_id: SessionId, tenant: Tenant = None, user: User = None, as_json: AsJson = False
+) -> None:
+    """Delete a session: cancel what runs, remove its runs, outputs, events and memories."""
+    connection = connect(context, tenant, user)
+    from caisson.client.commands import administration, desk
+
+    desk.perform(connection, lambda at: administration.delete_session(at, session_id), as_json=as_json)
+
+
 @tenants.command("show")
 def show_tenant(context: typer.Context, tenant_id: TenantId, as_json: AsJson = False) -> None:
     """Show a tenant's settings."""

@@ -165,6 +165,12 @@ class RunFinished(Conflict):
     default_code = "run_finished"
 
 
+class SessionDeleting(Conflict):
+    """The session is being deleted: nothing begins in it."""
+
+    default_code = "session_deleting"
+
+
 class EventsExpired(ApiError):
     """The events after the given id are past their retention; the run itself tells how it ended."""
 
@@ -218,6 +224,7 @@ _BY_CODE: dict[str, type[ApiError]] = {
         IdempotencyKeyReused,
         TenantMismatch,
         RunFinished,
+        SessionDeleting,
         QuotaExceeded,
     )
 }

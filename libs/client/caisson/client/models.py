@@ -129,12 +129,13 @@ class Run(Answer):
 
 
 class Session(Answer):
-    """A conversation: it groups runs and may keep a workspace between them."""
+    """A conversation: it groups runs. `deleting_at` is None but while it is being deleted."""
 
     id: str
     tenant_id: str | None = None
     user_id: str | None = None
     created_at: Time | None = None
+    deleting_at: Time | None = None
 
 
 class Tenant(Answer):

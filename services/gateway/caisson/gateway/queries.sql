@@ -101,7 +101,7 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: forget_answers!
 -- What was answered about these objects is answered no more; the keys stay used.
-UPDATE ledger.idempotency SET status = :status, headers = :headers, body = :body
+UPDATE ledger.idempotency SET object_id = '', status = :status, headers = :headers, body = :body
 WHERE object_id = ANY(:objects::text[]);
 
 -- name: remove_runs!

@@ -45,6 +45,14 @@ async def show_session(desk: Desk, session_id: str) -> int:
     return 0
 
 
+async def delete_session(desk: Desk, session_id: str) -> int:
+    """Delete a session, and say whether something is left to do."""
+    left = await desk.client.delete_session(session_id)
+    told = f"{session_id}: deleted" if left is None else f"{session_id}: being deleted"
+    _confirm(desk, told, {"session_id": session_id, "deleted": left is None})
+    return 0
+
+
 async def show_tenant(desk: Desk, tenant_id: str) -> int:
     """Show a tenant's settings."""
     show_answer(desk, await desk.client.get_tenant(tenant_id))
