@@ -16,7 +16,8 @@ CaissonError
     │   └── TenantMismatch  tenant_mismatch
     ├── NotFound            404
     ├── Conflict            409
-    │   └── RunFinished     run_finished
+    │   ├── RunFinished     run_finished
+    │   └── SessionDeleting session_deleting
     ├── EventsExpired       410
     ├── TooManyRequests     429
     │   └── QuotaExceeded   quota_exceeded
