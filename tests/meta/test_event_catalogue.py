@@ -16,7 +16,9 @@ SOURCES = [
 
 def test_the_catalogue_holds_the_events_of_the_code() -> None:
     written = {
-        name for source in SOURCES for name in re.findall(r"""["']((?:run|step|session)\.[a-z]+)["']""", source.read_text())
+        name
+        for source in SOURCES
+        for name in re.findall(r"""["']((?:run|step|session)\.[a-z]+)["']""", source.read_text())
     }
     assert len(written) > 6
     assert set(documented_events()) == written | {f"security.{kind}" for kind in SecurityKind}
