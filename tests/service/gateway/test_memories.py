@@ -81,31 +81,6 @@ async def test_a_context_is_quoted_and_its_recall_can_be_rewarded_once(product: 
     assert (whole["q"], whole["visits"]) == (pytest.approx(0.1), 1)
 
 
-async def test_other_tenants_and_users_meet_what_was_never_there(
-    ground: Ground, gateway: ServiceProcess, product: httpx.AsyncClient, tenant: str
-) -> None:
-    memory_id = await remember(product, "the safe opens with 11-22-33")
-    unknown = "mem_" + "0" * 26
-    for other_tenant, user in ((f"{tenant} 2", "u-1"), (tenant, "u-2"), (tenant, "u-")):
-        async with ground.client(gateway, tenant=other_tenant, user=user) as other:
-            answers = [
-                [
-                    await other.get(f"/v1/memories/{id_}"),
-                    await other.get(f"/v1/memories/{id_}/history"),
-                    await other.patch(f"/v1/memories/{id_}", json={"text": "mine now"}),
-                    await other.delete(f"/v1/memories/{id_}"),
-                ]
-                for id_ in (memory_id, unknown)
-            ]
-            assert [(a.status_code, a.content) for a in answers[0]] == [
-                (a.status_code, a.content) for a in answers[1]
-            ]
-            assert {answer.status_code for answer in answers[0]} == {404}
-            told = (await other.post("/v1/memories/search", json={"query": "what opens the safe"})).json()
-            assert (told["hits"], told["diagnostics"]["found"]) == ([], 0)
-            assert (await other.get("/v1/memories")).json()["items"] == []
-
-
 async def test_only_a_platform_key_grants_scopes(
     ground: Ground, gateway: ServiceProcess, product: httpx.AsyncClient, tenant: str
 ) -> None:
@@ -129,6 +104,7 @@ async def test_only_a_platform_key_grants_scopes(
 REFUSED: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("search", "", {"query": "  "}, "query", "blank"),
     ("search", "", {"query": "the and of"}, "query", "stop words"),
+    ("search", "", {"query": 7}, "query", "a number for a query: the field is called as a place in a request is"),
     ("search", "", {"query": "tea", "user_id": "eve"}, "user_id", "a body that says who asks"),
     ("search", "", {"query": "tea", "caller": {"tenant_id": "acme"}}, "caller", "a body with a caller"),
     ("search", "", {"query": "tea", "k": 1_000}, "k", "over the limit"),

@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problems. The one place where a code meets an HTTP status."""
 
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 
 import structlog
@@ -83,13 +84,14 @@ async def on_validation_error(_: Request, error: Exception) -> Response:
     """Answer a request whose fields are not as declared; never repeats the input."""
     if not isinstance(error, RequestValidationError):
         raise error
-    fields = tuple(
-        FieldError(
-            field=".".join(str(part) for part in item["loc"] if part not in _PLACES) or "body", message=item["msg"]
-        )
-        for item in error.errors()[:50]
-    )
+    fields = tuple(FieldError(field=_field(item["loc"]), message=item["msg"]) for item in error.errors()[:50])
     return problem(InvalidInput(f"{len(error.errors())} fields are not valid", fields=fields))
+
+
+def _field(where: Sequence[int | str]) -> str:
+    """Name a field; the first part says where in the request it stands, and a field may be called the same."""
+    inside = where[1:] if where and where[0] in _PLACES else where
+    return ".".join(map(str, inside)) or "body"
 
 
 async def on_http_exception(_: Request, error: Exception) -> Response:
