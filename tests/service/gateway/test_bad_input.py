@@ -68,6 +68,7 @@ TARGETS = [
     ("/v1/runs?limit=9999999999999999999999", 422, "a very large page"),
     ("/v1/runs?cursor=!", 422, "no cursor"),
     ("/v1/runs?status=lost", 422, "no status"),
+    ("/v1/runs?state=queued", 422, "no parameter: an unknown filter would filter nothing"),
     ("/v1/runs/run_0?wait_s=nan", 422, "NaN seconds"),
     ("/v1/runs/run_0?wait_s=61", 422, "too long a wait"),
     ("/v1/runs/" + "x" * 10_000, 404, "a very long id"),

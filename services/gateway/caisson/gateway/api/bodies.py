@@ -1,4 +1,7 @@
-"""Request bodies: bounded, strict JSON. Invariant: what passes here can be stored by PostgreSQL and sent as UTF-8."""
+"""Request bodies: bounded, strict JSON; and no unknown names in a query.
+
+Invariant: what passes here can be stored by PostgreSQL and sent as UTF-8.
+"""
 
 import asyncio
 import json
@@ -20,6 +23,7 @@ MAX_DEPTH = 32
 _MAX_NUMBER = 1e15
 _DISCARDED_BYTES = 64 * 1024 * 1024
 _DISCARDING_S = 5
+_SHOWN_CHARS = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -103,13 +107,15 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body as `StrictRequest`."""
+    """A route that reads its body as `StrictRequest`, and knows every name in its query."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap the framework's handler."""
         handle = super().get_route_handler()
+        known = frozenset(parameter.alias for parameter in self.dependant.query_params)
 
         async def strict(request: Request) -> Response:
+            _refuse_unknown(request, known)
             try:
                 return await handle(StrictRequest(_as_json(request.scope), request.receive))
             except HTTPException as error:
@@ -119,6 +125,12 @@ class StrictRoute(APIRoute):
                 raise
 
         return strict
+
+
+def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
+    """Refuse a name in the query that the route does not know: a filter that is not applied would look like one."""
+    if unknown := request.query_params.keys() - known:
+        raise InvalidInput("is no parameter of this path", field=min(unknown)[:_SHOWN_CHARS])
 
 
 def _as_json(scope: Scope) -> Scope:
