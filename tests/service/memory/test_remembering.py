@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from caisson.common.errors import InvalidInput, NotFound, PayloadTooLarge
+from caisson.common.errors import InvalidInput, PayloadTooLarge
 from caisson.common.memories import ById, NewMemory, PatchMemory, Provenance, Search
 from tests.support.memory_desk import Desk
 
@@ -178,18 +178,6 @@ async def test_each_memory_of_a_batch_gets_its_own_answer(desk: Desk) -> None:
     assert results[3].id == results[1].id
 
 
-async def test_a_write_succeeds_while_the_embedder_is_away_and_tells_nobody_elses(desk: Desk) -> None:
-    await desk.store("Ana lives in Oslo")
-    desk.embedder.away = True
-    bo = desk.caller("bo")
-    await desk.store("Bo lives in Quito", caller=bo)
-    desk.embedder.away = False
-    assert await desk.search("lives in", caller=bo) == []
-    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
-    await desk.indexer.relay(64)
-    assert await desk.search("lives in", caller=bo) == ["Bo lives in Quito"]
-
-
 async def test_a_patch_changes_what_it_names_and_nothing_else(desk: Desk) -> None:
     expires = desk.clock() + timedelta(days=9)
     id_ = await desk.store("Likes tea", tags=["a"], importance=0.9, expires_at=expires, metadata={"k": 1})
@@ -199,33 +187,6 @@ async def test_a_patch_changes_what_it_names_and_nothing_else(desk: Desk) -> Non
     assert after.model_dump() == before.model_dump() | changed
     assert after.updated_at > before.updated_at
     assert await desk.search("green tea") == ["Likes green tea"]
-
-
-async def test_a_patch_cannot_move_a_memory(desk: Desk) -> None:
-    id_ = await desk.store("Likes tea")
-    for claim in ("tenant_id", "user_id", "scope", "scopes"):
-        with pytest.raises(InvalidInput, match=claim):
-            await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, metadata={claim: "eve"}))
-    [row] = await desk.rows("SELECT user_id, scopes, metadata FROM memory.memories WHERE tenant_id = $1")
-    assert tuple(row) == ("ana", ["user:ana"], {})
-
-
-async def test_a_stranger_is_answered_as_if_there_were_nothing(desk: Desk) -> None:
-    id_ = await desk.store("Likes tea", external_id="tea")
-    stranger = Desk(pool=desk.pool, index=desk.index, embedder=desk.embedder, clock=desk.clock)
-    answers = set()
-    for caller in (stranger.caller(), desk.caller("bo"), desk.caller("bo", "team:a")):
-        for asked in (id_, "tea", "mem_unknown"):
-            by_id = _by_id(desk, asked).model_copy(update={"caller": caller})
-            for act in (desk.reading.get, desk.reading.history, desk.forgetting.delete):
-                with pytest.raises(NotFound) as caught:
-                    await act(by_id)
-                answers.add((caught.value.code, caught.value.detail))
-            with pytest.raises(NotFound) as caught:
-                await desk.remembering.correct(PatchMemory(caller=caller, id=asked, text="Likes coffee"))
-            answers.add((caught.value.code, caught.value.detail))
-    assert answers == {("not_found", "no such memory")}
-    assert (await desk.get(id_)).text == "Likes tea"
 
 
 async def test_an_idempotent_write_is_one_row_after_a_restart_too(desk: Desk) -> None:
