@@ -296,10 +296,16 @@ SELECT count(*) FROM buried;
 SELECT DISTINCT unnest(scopes) AS scope FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
 
 -- name: drop_candidates!
--- Candidates of unfinished distillations that hold a text of these memories.
-DELETE FROM memory.distil_texts d USING memory.jobs j, memory.memories m
-WHERE j.job_id = d.job_id AND j.tenant_id = :tenant AND m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
-  AND (d.content_hash = m.content_hash OR strpos(lower(d.text), lower(m.text)) > 0);
+-- Candidates of distillations that hold a text that these memories have or had.
+WITH said AS (
+    SELECT text, content_hash FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[])
+    UNION
+    SELECT text, content_hash FROM memory.history
+    WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND text IS NOT NULL
+)
+DELETE FROM memory.distil_texts d USING memory.jobs j, said
+WHERE j.job_id = d.job_id AND j.tenant_id = :tenant
+  AND (d.content_hash = said.content_hash OR strpos(lower(d.text), lower(said.text)) > 0);
 
 -- name: delete_memories
 -- Edges, terms and history go with them.
