@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from caisson.common.errors import Denied, NotFound
+from caisson.common.errors import Conflict, Denied, NotFound
 from caisson.common.ids import TenantId
 from caisson.common.memories import Distil, OfUser, PatchMemory, Provenance
-from caisson.common.postgres import Pool
+from caisson.common.postgres import Pool, load_queries
+from caisson.memory.adapters.postgres.jobs import PostgresJobs
+from caisson.memory.app import QUERIES_FILE
+from caisson.memory.domain.jobs import JobKind
+from caisson.memory.handlers.callers import principal_of
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
 
 CANARY = "qzx7391"
@@ -121,6 +125,21 @@ async def test_an_erasure_goes_on_where_it_stopped(desk: Desk) -> None:
     assert (calls, receipt.count) == (3, 25)
     again = await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana", resume=resume))
     assert (again.complete, again.count) == (True, 25), "the receipt is kept"
+
+
+async def test_an_erasure_whose_process_died_goes_on_as_soon_as_the_next_one_has_started(desk: Desk) -> None:
+    await desk.store("Ana's note")
+    jobs = PostgresJobs(desk.pool, load_queries(QUERIES_FILE))
+    principal = principal_of(desk.caller())
+    job = await jobs.open(JobKind.ERASE_USER, principal, {"owner": "user:ana", "left": []})
+    asked = OfUser(caller=desk.caller(), user_id="ana", resume=job.job_id)
+    with pytest.raises(Conflict):
+        await desk.forgetting.erase_user(asked)
+    await jobs.release_all()
+    receipt = await desk.forgetting.erase_user(asked)
+    assert (receipt.complete, receipt.count) == (True, 1)
+    with pytest.raises(Conflict):
+        await jobs.save(job)
 
 
 async def test_nobody_erases_or_exports_for_another(desk: Desk) -> None:

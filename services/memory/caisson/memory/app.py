@@ -113,7 +113,7 @@ class Memory:
         accounts = Accounts(pool, queries, quotas=_quotas(settings), clock=clock)
         reading = PostgresReading(pool, queries)
         inventory = PostgresInventory(pool, queries, accounts)
-        jobs = PostgresJobs(pool, queries)
+        self._jobs = jobs = PostgresJobs(pool, queries)
         retrievals = PostgresRetrievals(pool, queries)
         self._outbox = PostgresIndexOutbox(pool, queries, accounts)
         indexer = Indexer(self._outbox, embedder, index)
@@ -180,6 +180,7 @@ class Memory:
         settings, process = self._settings, self._process
         if settings.index is IndexEngine.EDGE:
             await self._outbox.release_all()
+            await self._jobs.release_all()
         for handlers in self._handlers:
             handlers.register(self._bus)
         await self._bus.start()

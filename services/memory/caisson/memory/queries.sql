@@ -582,6 +582,9 @@ WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind
   AND (leased_until IS NULL OR leased_until < now())
 RETURNING job_id, fence, state, receipt;
 
+-- name: release_jobs!
+UPDATE memory.jobs SET leased_until = NULL WHERE leased_until IS NOT NULL;
+
 -- name: read_job^
 SELECT job_id, kind, done, state, receipt, leased_until > now() AS leased FROM memory.jobs
 WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind;

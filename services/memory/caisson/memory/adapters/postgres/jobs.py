@@ -72,6 +72,11 @@ class PostgresJobs:
         if saved is None:
             raise Conflict("the job was granted to another call meanwhile")
 
+    async def release_all(self) -> None:
+        """Let go of what a process that is gone was working on. Only where there is one replica."""
+        async with self._pool.acquire() as connection:
+            await self._sql.release_jobs(connection)
+
     async def _create(
         self,
         job_id: str,
