@@ -47,7 +47,7 @@ def test_every_command_of_the_readme_exists() -> None:
 def test_alerts_and_documents_name_metrics_that_exist() -> None:
     for package in (caisson.gateway, caisson.memory, caisson.proxy, caisson.runner):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if module.name.endswith((".loops", ".metrics")):
+            if ".loops" in module.name or module.name.endswith(".metrics"):
                 importlib.import_module(module.name)
     exposed = {sample.name for metric in REGISTRY.collect() for sample in metric.samples}
     exposed |= {metric.name for metric in REGISTRY.collect()} | {

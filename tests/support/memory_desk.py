@@ -44,18 +44,24 @@ from caisson.memory.adapters.postgres.housekeeping import PostgresHousekeeping
 from caisson.memory.adapters.postgres.index_outbox import PostgresIndexOutbox
 from caisson.memory.adapters.postgres.inventory import PostgresInventory
 from caisson.memory.adapters.postgres.jobs import PostgresJobs
+from caisson.memory.adapters.postgres.leases import PostgresLeases
 from caisson.memory.adapters.postgres.reading import PostgresReading
 from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
 from caisson.memory.adapters.qdrant_edge import EdgeIndex
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import QUERIES_FILE
+from caisson.memory.domain.consolidating import Consolidator
 from caisson.memory.domain.distillation import Chat
 from caisson.memory.domain.gating import Thresholds
 from caisson.memory.domain.indexing import EmbedderIdentity, Index, Vector
+from caisson.memory.domain.leasing import Lease, Work
+from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.quotas import Holding, Quotas
 from caisson.memory.domain.recalling import Recaller
+from caisson.memory.domain.reconciling import Reconciler
 from caisson.memory.domain.searching import Searcher
+from caisson.memory.handlers.callers import filter_of
 from caisson.memory.handlers.consolidating import ConsolidatingHandlers
 from caisson.memory.handlers.distilling import DistillingHandlers
 from caisson.memory.handlers.forgetting import ForgettingHandlers
@@ -134,6 +140,8 @@ class Desk:
     clock: Turntable
     quotas: Quotas = AMPLE
     chat: Chat | None = None
+    consolidated_from: int = 5
+    lease_s: float = 60
     tenant: TenantId = field(default_factory=lambda: TenantId(f"tenant {uuid4().hex[:8]}"))
     user: str = "ana"
 
@@ -161,11 +169,18 @@ class Desk:
         self.forgetting = ForgettingHandlers(
             PostgresForgetting(pool, queries, accounts, clock=clock), jobs, self.indexer, clock=clock, tell=_nothing
         )
-        self.consolidating = ConsolidatingHandlers(
-            PostgresConsolidating(pool, queries, accounts, clock=clock), recent, self.indexer, self.chat, clock=clock
+        self.consolidator = Consolidator(
+            PostgresConsolidating(pool, queries, accounts, clock=clock),
+            recent,
+            self.indexer,
+            self.chat,
+            least=self.consolidated_from,
         )
+        self.consolidating = ConsolidatingHandlers(self.consolidator, clock=clock)
+        self.leases = PostgresLeases(pool, queries, lease_s=self.lease_s)
         self.distilling = DistillingHandlers(jobs, PostgresCandidates(pool, queries), recent, self.chat)
-        self.reconciling = ReconcilingHandlers(self.inventory, self.index, wake=_nothing)
+        self.reconciler = Reconciler(self.inventory, self.index)
+        self.reconciling = ReconcilingHandlers(self.reconciler, wake=_nothing)
         self.recall = RecallHandlers(
             Recaller(
                 searcher=Searcher(recent, self.index, FullText(pool, queries)),
@@ -179,6 +194,9 @@ class Desk:
 
     def caller(self, user: str | None = None, *scopes: str) -> Caller:
         return Caller(tenant_id=self.tenant, user_id=user or self.user, scopes=list(scopes))
+
+    def filter(self) -> HardFilter:
+        return filter_of(self.caller(), self.clock())
 
     async def remember(
         self, *texts: str | NewMemory, caller: Caller | None = None, **values: Any
@@ -206,8 +224,16 @@ class Desk:
     async def receipt(self, id_: str, *, caller: Caller | None = None) -> Receipt:
         return await self.forgetting.receipt(ReceiptOf(caller=caller or self.caller(), id=id_))
 
-    async def consolidate(self, *, dry_run: bool = False) -> ConsolidationPlan:
-        return await self.consolidating.consolidate(Consolidate(caller=self.caller(), dry_run=dry_run))
+    async def consolidate(self, *, dry_run: bool = False, due: bool = False) -> ConsolidationPlan:
+        asked = Consolidate(caller=self.caller(), dry_run=dry_run, due=due)
+        return await self.consolidating.consolidate(asked)
+
+    async def lease(self, work: Work = Work.SWEEP) -> Lease:
+        """Take a lease away from whoever has it."""
+        await self.pool.execute("UPDATE memory.leases SET due_at = now(), leased_until = NULL WHERE work = $1", work)
+        taken = await self.leases.take(work)
+        assert taken is not None
+        return taken
 
     async def search(self, query: str, *, caller: Caller | None = None, **values: Any) -> list[str]:
         """Return the texts that a search tells, best first."""

@@ -53,9 +53,12 @@ class RowsIndex:
         query_vector(query, DIMENSIONS)
         return await self._fulltext.search(query.text or "", filter_, limit=query.limit)
 
-    async def stored(self, tenant: TenantId | None = None) -> AsyncIterator[tuple[str, str, int]]:
-        sql = "SELECT tenant_id, memory_id, version FROM memory.memories WHERE $1::text IS NULL OR tenant_id = $1"
-        for row in await self._pool.fetch(sql, tenant):
+    async def stored(
+        self, tenant: TenantId | None = None, memory_ids: Sequence[str] | None = None
+    ) -> AsyncIterator[tuple[str, str, int]]:
+        sql = """SELECT tenant_id, memory_id, version FROM memory.memories
+                 WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text[] IS NULL OR memory_id = ANY ($2))"""
+        for row in await self._pool.fetch(sql, tenant, memory_ids):
             yield row["tenant_id"], row["memory_id"], row["version"]
 
     async def count(self) -> int:

@@ -287,6 +287,8 @@ async def test_what_is_stored_is_told_once_for_each_point(index: Index, engine: 
     await index.upsert([a_point(tenant, "short", "short"), a_point(neighbour, "short", "short")])
     own = [(tenant, "long", 3)] * (4 if engine.chunked else 1) + [(tenant, "short", 1)]
     assert sorted([row async for row in index.stored(tenant)]) == own
+    assert [row async for row in index.stored(tenant, ["short", "unknown"])] == [(tenant, "short", 1)]
+    assert [row async for row in index.stored(tenant, [])] == [], "no memories are not all memories"
     everything = [row async for row in index.stored()]
     assert sorted(row for row in everything if row[0] == tenant) == own
     assert everything.count((neighbour, "short", 1)) == 1

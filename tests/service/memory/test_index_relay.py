@@ -1,7 +1,7 @@
 """The index follows the store: work is replayed after a crash, drift is found, embedders are never mixed."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,10 @@ from caisson.common.memories import NewMemory, PatchMemory, Reconcile
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
 from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
-from caisson.memory.domain.housekeeping import reconcile, refuse_other_embedder
+from caisson.memory.domain.embedding import refuse_other_embedder
 from caisson.memory.domain.indexing import EmbedderIdentity, Point
 from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.reconciling import Reconciler
 from tests.support.gateway import create_database
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
 
@@ -112,16 +113,20 @@ async def test_what_changes_while_reconciling_looks_is_no_drift_and_keeps_its_po
     class Changing:
         """The index, with memories changed and indexed right after it was first read."""
 
-        async def stored(self, tenant: TenantId) -> AsyncIterator[tuple[str, str, int]]:
-            for row in [row async for row in desk.index.stored(tenant)]:
+        async def stored(
+            self, tenant: TenantId | None = None, memory_ids: Sequence[str] | None = None
+        ) -> AsyncIterator[tuple[str, str, int]]:
+            for row in [row async for row in desk.index.stored(tenant, memory_ids)]:
                 yield row
             if not added:
                 added.append(await desk.store("likes water"))
                 await desk.delete(deleted)
                 await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=corrected, text="likes milk"))
 
-    drift = await reconcile(desk.tenant, desk.inventory, Changing())  # type: ignore[arg-type]
-    assert drift.differing == {}
+    reconciler = Reconciler(desk.inventory, Changing())
+    found = [drift async for _, drift in reconciler.tenant(desk.tenant)]
+    found += [drift async for drift in reconciler.strangers(desk.tenant)]
+    assert [drift.kinds for drift in found if drift.kinds] == []
     assert await desk.rows("SELECT 1 FROM memory.index_outbox WHERE tenant_id = $1") == []
     assert await desk.indexed() == {corrected, *added}
 
@@ -163,6 +168,7 @@ async def test_a_read_never_leaves_the_gate_out(memory_pool: Pool) -> None:
         "read_history",
         "export_owned",
         "active_episodes",
+        "quiet_episodes",
         "injected_texts",
         "standing",
         "facts_around",

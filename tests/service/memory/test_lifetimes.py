@@ -7,6 +7,7 @@ import pytest
 
 from caisson.common.errors import NotFound
 from caisson.common.memories import ById, ListMemories, OfUser, PatchMemory, Search
+from caisson.memory.domain.housekeeping import Unused
 from tests.support.memory_desk import Desk
 
 
@@ -35,7 +36,7 @@ async def test_reading_extends_nothing_and_the_sweep_takes_row_and_points(desk: 
     await desk.pool.execute(
         "UPDATE memory.memories SET expires_at = now() - interval '1 second' WHERE memory_id = $1", id_
     )
-    assert await desk.housekeeping.drop_expired() >= 1
+    assert await desk.housekeeping.drop_expired(await desk.lease()) >= 1
     await desk.indexer.relay(64)
     assert await desk.indexed() == set()
     assert await desk.rows("SELECT rows, bytes FROM memory.usage WHERE tenant_id = $1") == [(0, 0), (0, 0)]
@@ -65,7 +66,7 @@ async def test_the_long_unused_goes_cold_and_an_exact_hit_or_a_hand_wakes_it(des
         "UPDATE memory.memories SET used_at = now() - interval '400 days' WHERE tenant_id = $1", desk.tenant
     )
     while (await desk.get(id_)).status == "active":
-        await desk.housekeeping.cool_unused()
+        await desk.housekeeping.cool_unused(Unused(), await desk.lease())
     assert (await desk.get(important)).status == "active"
     await desk.indexer.relay(64)
     assert await desk.indexed() == {important}
@@ -80,7 +81,7 @@ async def test_the_long_unused_goes_cold_and_an_exact_hit_or_a_hand_wakes_it(des
         "UPDATE memory.memories SET used_at = now() - interval '400 days' WHERE memory_id = $1", id_
     )
     while (await desk.get(id_)).status == "active":
-        await desk.housekeeping.cool_unused()
+        await desk.housekeeping.cool_unused(Unused(), await desk.lease())
     woken = await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, status="active"))
     assert woken.status == "active"
     assert await desk.search("tea") == ["Likes tea"]
@@ -95,9 +96,9 @@ async def test_what_recalls_use_stays_warm(desk: Desk) -> None:
     )
     await desk.search("tea")
     before = await desk.get(id_)
-    await desk.housekeeping.count_uses()
+    await desk.housekeeping.count_uses(await desk.lease())
     for _ in range(3):
-        await desk.housekeeping.cool_unused()
+        await desk.housekeeping.cool_unused(Unused(), await desk.lease())
     after = await desk.get(id_)
     assert after == before, "use is no change, and what is used does not cool"
 

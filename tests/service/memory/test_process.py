@@ -146,7 +146,7 @@ async def test_readiness_and_metrics_tell_of_every_part(service: ServiceProcess)
         ready = await client.get("/readyz")
         assert set(ready.json()["checks"]) == {
             *("database", "bus", "index", "index backlog", "unsent events"),
-            *("index relay", "fact relay", "sweep"),
+            *("index relay", "fact relay", "optimizing", "sweep", "reconcile", "consolidate"),
         }
         metrics = (await client.get("/metrics")).text
     assert "caisson_memory_index_oldest_seconds" in metrics

@@ -72,6 +72,7 @@ def usage(context: typer.Context, tenant: Tenant = None, user: User = None, as_j
 def consolidate(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
+    due: Annotated[bool, typer.Option("--due", help="Take what the service would take by itself now.")] = False,
     tenant: Tenant = None,
     user: User = None,
     as_json: AsJson = False,
@@ -80,7 +81,7 @@ def consolidate(
     connection = connect(context, tenant, user)
     from caisson.client.commands import desk, memory_upkeep
 
-    desk.perform(connection, lambda at: memory_upkeep.consolidate(at, dry_run=dry_run), as_json=as_json)
+    desk.perform(connection, lambda at: memory_upkeep.consolidate(at, dry_run=dry_run, due=due), as_json=as_json)
 
 
 def distil(

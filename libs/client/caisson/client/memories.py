@@ -104,9 +104,13 @@ class MemoryCalls:
         body = {"retrieval_id": retrieval_id, "reward": reward}
         return parse(FeedbackTaken, await self._transport.post("/v1/memories/feedback", body, key=idempotency_key))
 
-    async def consolidate(self, *, dry_run: bool = False) -> ConsolidationPlan:
-        """Make one memory of several episodes, or show what would become of them."""
-        answer = await self._transport.post("/v1/memories/consolidate", {"dry_run": dry_run}, read_timeout_s=_LONG_S)
+    async def consolidate(self, *, dry_run: bool = False, due: bool = False) -> ConsolidationPlan:
+        """Make one memory of several episodes, or show what would become of them.
+
+        `due` takes no more than the service would take by itself now.
+        """
+        body = {"dry_run": dry_run, "due": due}
+        answer = await self._transport.post("/v1/memories/consolidate", body, read_timeout_s=_LONG_S)
         return parse(ConsolidationPlan, answer)
 
     async def distil(

@@ -296,9 +296,13 @@ class FeedbackTaken(Message):
 
 
 class Consolidation(Message):
-    """Turn several episodes into one semantic memory; `dry_run` only shows the plan."""
+    """Turn several episodes into one semantic memory; `dry_run` only shows the plan.
+
+    `due` takes no more than the periodic work would take now: of owners with many episodes, those long unused.
+    """
 
     dry_run: bool = False
+    due: bool = False
 
 
 class Consolidate(Consolidation, Called):

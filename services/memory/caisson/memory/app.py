@@ -22,15 +22,19 @@ from caisson.memory.adapters.postgres.housekeeping import PostgresHousekeeping
 from caisson.memory.adapters.postgres.index_outbox import PostgresIndexOutbox
 from caisson.memory.adapters.postgres.inventory import PostgresInventory
 from caisson.memory.adapters.postgres.jobs import PostgresJobs
+from caisson.memory.adapters.postgres.leases import PostgresLeases
 from caisson.memory.adapters.postgres.reading import PostgresReading
 from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
+from caisson.memory.domain.consolidating import Consolidator
+from caisson.memory.domain.embedding import refuse_other_embedder
 from caisson.memory.domain.gating import Thresholds, choose
-from caisson.memory.domain.housekeeping import refuse_other_embedder
 from caisson.memory.domain.indexing import Embedder, Index
+from caisson.memory.domain.leasing import Pass, Work
 from caisson.memory.domain.quotas import Holding, Quotas
 from caisson.memory.domain.recalling import Recaller
+from caisson.memory.domain.reconciling import Reconciler
 from caisson.memory.domain.searching import Searcher
 from caisson.memory.engines import open_chat, open_embedder, open_index
 from caisson.memory.handlers.callers import utc_now
@@ -42,7 +46,10 @@ from caisson.memory.handlers.reading import ReadingHandlers
 from caisson.memory.handlers.recall import RecallHandlers
 from caisson.memory.handlers.reconciling import ReconcilingHandlers
 from caisson.memory.handlers.remembering import RememberingHandlers
-from caisson.memory.loops import FactRelay, IndexRelay, Reconciler, Sweep
+from caisson.memory.loops.consolidating import ConsolidatePass
+from caisson.memory.loops.leased import Leased
+from caisson.memory.loops.relays import FactRelay, IndexRelay
+from caisson.memory.loops.upkeep import Optimizing, ReconcilePass, SweepPass
 from caisson.memory.settings import IndexEngine, MemorySettings
 
 HERE = Path(__file__).parent
@@ -50,6 +57,8 @@ QUERIES_FILE = HERE / "queries.sql"
 MIGRATIONS_DIR = HERE / "migrations"
 SCHEMA = "memory"
 _LOOP_LIMIT_S = 20.0
+_STEP_LIMIT_S = 120.0
+_RECONCILE_S = 3_600.0
 _MIB = 1 << 20
 
 
@@ -119,6 +128,14 @@ class Memory:
         indexer = Indexer(self._outbox, embedder, index)
         chat = open_chat(settings)
         tell = self._facts_wake.set
+        reconciler = Reconciler(inventory, index)
+        consolidator = Consolidator(
+            PostgresConsolidating(pool, queries, accounts, clock=clock),
+            embedder,
+            indexer,
+            chat,
+            least=settings.consolidate_episodes,
+        )
 
         self._handlers = (
             ReadingHandlers(reading, accounts, clock=clock),
@@ -134,11 +151,9 @@ class Memory:
             ForgettingHandlers(
                 PostgresForgetting(pool, queries, accounts, clock=clock), jobs, indexer, clock=clock, tell=tell
             ),
-            ConsolidatingHandlers(
-                PostgresConsolidating(pool, queries, accounts, clock=clock), embedder, indexer, chat, clock=clock
-            ),
+            ConsolidatingHandlers(consolidator, clock=clock),
             DistillingHandlers(jobs, PostgresCandidates(pool, queries), embedder, chat),
-            ReconcilingHandlers(inventory, index, wake=self._index_wake.set),
+            ReconcilingHandlers(reconciler, wake=self._index_wake.set),
             RecallHandlers(
                 Recaller(
                     searcher=Searcher(engines.embedder, index, FullText(pool, queries)),
@@ -151,7 +166,8 @@ class Memory:
             ),
         )
         progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in ("index relay", "fact relay")}
-        progress["sweep"] = Progress("sweep", limit_s=_LOOP_LIMIT_S + 2 * settings.sweep_s)
+        progress["optimizing"] = Progress("optimizing", limit_s=_LOOP_LIMIT_S + 2 * settings.sweep_s)
+        progress |= {work: Progress(work, limit_s=_STEP_LIMIT_S) for work in Work}
         poll_s = settings.relay_poll_s
         self._index_relay = IndexRelay(
             indexer, self._outbox, wake=self._index_wake, poll_s=poll_s, progress=progress["index relay"]
@@ -163,9 +179,17 @@ class Memory:
             poll_s=poll_s,
             progress=progress["fact relay"],
         )
-        housekeeping = PostgresHousekeeping(pool, queries, accounts, clock=clock)
-        self._sweep = Sweep(housekeeping, index, pause_s=settings.sweep_s, progress=progress["sweep"])
-        self._reconciler = Reconciler(inventory, index, wake=self._index_wake)
+        self._optimizing = Optimizing(index, pause_s=settings.sweep_s, progress=progress["optimizing"])
+        self._leases = PostgresLeases(pool, queries)
+        passes: dict[Work, tuple[Pass, float]] = {
+            Work.SWEEP: (SweepPass(PostgresHousekeeping(pool, queries, accounts, clock=clock)), settings.sweep_s),
+            Work.RECONCILE: (ReconcilePass(reconciler, wake=self._index_wake), _RECONCILE_S),
+            Work.CONSOLIDATE: (ConsolidatePass(consolidator, clock=clock), settings.consolidate_s),
+        }
+        self._leased = {
+            work: Leased(work, pass_, self._leases, every_s=every_s, progress=progress[work])
+            for work, (pass_, every_s) in passes.items()
+        }
         self._health = Health()
         self._health.add("database", self._check_database)
         self._health.add("bus", self._bus.check)
@@ -181,13 +205,16 @@ class Memory:
         if settings.index is IndexEngine.EDGE:
             await self._outbox.release_all()
             await self._jobs.release_all()
+            await self._leases.release_all()
+        await self._leases.hasten(Work.RECONCILE)
         for handlers in self._handlers:
             handlers.register(self._bus)
         await self._bus.start()
         process.spawn("index relay", self._index_relay.run)
         process.spawn("fact relay", self._fact_relay.run)
-        process.spawn("sweep", self._sweep.run)
-        process.spawn("reconciler", self._reconciler.run)
+        process.spawn("optimizing", self._optimizing.run)
+        for work, leased in self._leased.items():
+            process.spawn(work, leased.run)
         await process.listen("admin", self._health.application(), settings.admin_host, settings.admin_port)
         process.announce(settings.admin_port_file)
         await process.run_until_stopped()

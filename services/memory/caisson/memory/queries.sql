@@ -386,6 +386,26 @@ FROM memory.visible(:tenant, :allowed, :now, :as_of, '{episodic}'::text[], false
 WHERE m.status = 'active' AND m.owner_scope = ANY (:allowed::text[])
 ORDER BY m.created_at, m.memory_id LIMIT :limit;
 
+-- name: places_to_consolidate
+-- Where at least so many episodes in force were neither used nor changed for long: whose, and with which scopes.
+SELECT m.tenant_id, m.owner_scope, m.scope_key, min(m.scopes) AS scopes FROM memory.memories m
+WHERE m.layer = 'episodic' AND m.status = 'active' AND m.used_at < :since AND m.updated_at < :since
+  AND m.valid_from <= :now AND (m.valid_to IS NULL OR m.valid_to > :now)
+  AND (m.expires_at IS NULL OR m.expires_at > :now) AND char_length(m.text) <= :chars
+  AND (:tenant::text IS NULL OR (m.tenant_id = :tenant AND m.owner_scope = ANY (:owners::text[])))
+  AND (m.tenant_id, m.owner_scope, m.scope_key) > (:after_tenant::text, :after_owner::text, :after_scope_key::bytea)
+GROUP BY m.tenant_id, m.owner_scope, m.scope_key HAVING count(*) >= :least
+ORDER BY m.tenant_id, m.owner_scope, m.scope_key LIMIT :limit;
+
+-- name: quiet_episodes
+-- The oldest of them in one such place.
+SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
+                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+FROM memory.visible(:tenant, :allowed, :now, :now, '{episodic}'::text[], false) m
+WHERE m.status = 'active' AND m.owner_scope = :owner AND m.scope_key = :scope_key
+  AND m.used_at < :since AND m.updated_at < :since AND char_length(m.text) <= :chars
+ORDER BY m.created_at, m.memory_id LIMIT :limit;
+
 -- name: cool_memories
 -- Sources of a summary, or long unused memories, leave the index; nothing of them goes.
 WITH cooled AS (
@@ -512,17 +532,35 @@ INSERT INTO memory.index_outbox AS o (tenant_id, memory_id)
 SELECT tenant_id, memory_id FROM memory.memories WHERE embedder IS DISTINCT FROM :digest AND status <> 'cold'
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, attempts = 0, not_before = now();
 
--- name: tenants_with_memories
-SELECT tenant_id FROM memory.usage WHERE user_id = '' ORDER BY tenant_id;
+-- name: next_tenant$
+SELECT tenant_id FROM memory.usage WHERE user_id = '' AND tenant_id > :after ORDER BY tenant_id LIMIT 1;
+
+-- name: indexable_page
+SELECT memory_id FROM memory.memories
+WHERE tenant_id = :tenant AND memory_id > :after AND status <> 'cold' AND (expires_at IS NULL OR expires_at > now())
+ORDER BY memory_id LIMIT :limit;
 
 -- name: wanted_points
--- What the index must hold of a tenant, but for what waits in the outbox; both in one snapshot.
-SELECT m.memory_id, m.version, m.chunks, false AS waits FROM memory.memories m
-WHERE m.tenant_id = :tenant AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now())
+-- What the index must hold of these memories, but for what waits in the outbox; both in one snapshot.
+SELECT m.memory_id, m.version, false AS waits,
+       greatest(m.chunks, CASE WHEN m.indexed_version IS NULL THEN 1 ELSE 0 END) AS points
+FROM memory.memories m
+WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+  AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now())
   AND NOT EXISTS (SELECT 1 FROM memory.index_outbox o
                   WHERE o.tenant_id = m.tenant_id AND o.memory_id = m.memory_id)
 UNION ALL
-SELECT o.memory_id, NULL, NULL, true FROM memory.index_outbox o WHERE o.tenant_id = :tenant;
+SELECT o.memory_id, NULL, true, NULL FROM memory.index_outbox o
+WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]);
+
+-- name: unknown_points
+-- Those of these memories of which the index must hold nothing, but for what waits in the outbox.
+SELECT held.tenant_id, held.memory_id FROM unnest(:tenants::text[], :ids::text[]) AS held (tenant_id, memory_id)
+WHERE NOT EXISTS (SELECT 1 FROM memory.memories m
+                  WHERE m.tenant_id = held.tenant_id AND m.memory_id = held.memory_id
+                    AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now()))
+  AND NOT EXISTS (SELECT 1 FROM memory.index_outbox o
+                  WHERE o.tenant_id = held.tenant_id AND o.memory_id = held.memory_id);
 
 -- name: waiting_among
 SELECT memory_id FROM memory.index_outbox WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
@@ -695,3 +733,41 @@ DELETE FROM memory.calibrations;
 -- name: shorten_lives!
 UPDATE memory.memories SET expires_at = :expires_at
 WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND (expires_at IS NULL OR expires_at > :expires_at);
+
+-- name: take_lease^
+-- Work that is due and that nobody holds; each grant has a higher fence.
+UPDATE memory.leases l SET fence = l.fence + 1, leased_until = now() + make_interval(secs => :lease_s)
+FROM (SELECT work FROM memory.leases
+      WHERE work = :work AND due_at <= now() AND (leased_until IS NULL OR leased_until < now())
+      FOR UPDATE SKIP LOCKED) due
+WHERE l.work = due.work
+RETURNING l.fence, l.state;
+
+-- name: keep_lease$
+-- Written only by the holder of the newest grant, and not after it lapsed.
+UPDATE memory.leases
+SET leased_until = now() + make_interval(secs => :lease_s), progressed_at = now(), state = :state
+WHERE work = :work AND fence = :fence AND leased_until > now() RETURNING work;
+
+-- name: finish_lease$
+UPDATE memory.leases
+SET leased_until = NULL, progressed_at = now(), due_at = now() + make_interval(secs => :again_in_s), state = :state
+WHERE work = :work AND fence = :fence AND leased_until > now() RETURNING work;
+
+-- name: give_lease_back!
+UPDATE memory.leases SET leased_until = NULL WHERE work = :work AND fence = :fence;
+
+-- name: hold_lease$
+-- In the transaction of a write: nobody takes the lease before it ends, and it does not stand still for long.
+SELECT set_config('idle_in_transaction_session_timeout', '30s', true) FROM memory.leases
+WHERE work = :work AND fence = :fence AND leased_until > clock_timestamp() FOR SHARE;
+
+-- name: overdue$
+SELECT greatest(0, extract(epoch FROM now() - greatest(due_at, progressed_at)))::double precision
+FROM memory.leases WHERE work = :work;
+
+-- name: hasten!
+UPDATE memory.leases SET due_at = now() WHERE work = :work AND due_at > now();
+
+-- name: release_leases!
+UPDATE memory.leases SET leased_until = NULL WHERE leased_until IS NOT NULL;

@@ -64,6 +64,10 @@ class MemorySettings(EmbedderSettings, ServiceSettings):
     chat_api_key: Secret | None = Field(default=None, description="API key of its endpoint")
     relay_poll_s: float = Field(default=1, gt=0, description="slow poll of the index outbox")
     sweep_s: float = Field(default=60, gt=0, description="pause between two housekeeping passes")
+    consolidate_episodes: int = Field(
+        default=100, ge=0, description="an owner's long unused episodes from which on they are consolidated; 0 never"
+    )
+    consolidate_s: float = Field(default=86_400, gt=0, description="pause between two passes of consolidation")
     user_quota_rows: int = Field(default=10_000, gt=0, description="memories of one user at most")
     user_quota_mib: int = Field(default=64, gt=0, description="bytes of one user's memories at most")
     tenant_quota_rows: int = Field(default=200_000, gt=0, description="memories of one tenant at most")

@@ -37,9 +37,9 @@ async def usage(desk: Desk) -> int:
     return 0
 
 
-async def consolidate(desk: Desk, *, dry_run: bool) -> int:
+async def consolidate(desk: Desk, *, dry_run: bool, due: bool) -> int:
     """Make one memory of several episodes."""
-    plan = await desk.client.consolidate(dry_run=dry_run)
+    plan = await desk.client.consolidate(dry_run=dry_run, due=due)
     if desk.as_json:
         desk.document(plan)
         return 0

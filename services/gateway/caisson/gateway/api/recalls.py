@@ -65,7 +65,7 @@ def routes(memory: MemoryCalls, idempotency: Idempotency) -> APIRouter:
     async def consolidate(request: Request, body: Consolidation) -> Response:
         """Make one memory of several episodes; with `dry_run`, show what would become of them."""
         _, whom = await memory.recognise(request)
-        message = Consolidate(caller=whom, dry_run=body.dry_run)
+        message = Consolidate(caller=whom, dry_run=body.dry_run, due=body.due)
         return answer(await memory.ask(subjects.MEMORY_CONSOLIDATE, message, ConsolidationPlan, timeout_s=LONG_S))
 
     @router.post("/v1/memories/distil", response_model=Distilled)

@@ -13,7 +13,7 @@ from caisson.common.ids import TenantId
 from caisson.memory.adapters.bm25 import Bm25
 from caisson.memory.adapters.qdrant_edge_engine import EdgeEngine
 from caisson.memory.adapters.qdrant_edge_work import Offset, by_likeness, by_terms, scrolled, size, writes
-from caisson.memory.adapters.restrictions import Restriction, chunks_of, older_chunks, visible
+from caisson.memory.adapters.restrictions import Restriction, chunks_of, held_of, older_chunks, visible
 from caisson.memory.adapters.vectors import query_vector
 from caisson.memory.domain.fusion import Leg, fuse
 from caisson.memory.domain.indexing import Candidates, EmbedderIdentity, IndexQuery, Point
@@ -55,16 +55,18 @@ class EdgeIndex:
         """Search under the hard filter, which stands in every leg; the root is their fusion."""
         return await self._engine.read(_searched, query, visible(filter_), self._bm25, self._dimensions)
 
-    async def stored(self, tenant: TenantId | None = None) -> AsyncIterator[tuple[str, str, int]]:
+    async def stored(
+        self, tenant: TenantId | None = None, memory_ids: Sequence[str] | None = None
+    ) -> AsyncIterator[tuple[str, str, int]]:
         """Yield (tenant, memory id, version) of every point."""
-        restriction = None if tenant is None else Restriction(tenant)
-        offset: Offset | None = None
-        while True:
-            page, offset = await self._engine.read(scrolled, restriction, offset, _STORED_POINTS)
-            for found in page:
-                yield found
-            if offset is None:
-                return
+        for restriction in held_of(tenant, memory_ids):
+            offset: Offset | None = None
+            while True:
+                page, offset = await self._engine.read(scrolled, restriction, offset, _STORED_POINTS)
+                for found in page:
+                    yield found
+                if offset is None:
+                    break
 
     async def count(self) -> int:
         """Return the number of points."""

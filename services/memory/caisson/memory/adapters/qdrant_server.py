@@ -19,7 +19,7 @@ from caisson.memory.adapters import qdrant_server_requests as requests
 from caisson.memory.adapters.bm25 import Bm25
 from caisson.memory.adapters.point_payload import Field
 from caisson.memory.adapters.qdrant_server_collections import open_collection
-from caisson.memory.adapters.restrictions import Restriction, chunks_of, older_chunks, visible
+from caisson.memory.adapters.restrictions import Restriction, chunks_of, held_of, older_chunks, visible
 from caisson.memory.adapters.vectors import query_vector, unit
 from caisson.memory.domain.fusion import Leg, best_of_each, fuse, wider
 from caisson.memory.domain.indexing import Candidates, EmbedderIdentity, IndexQuery, Point
@@ -79,20 +79,23 @@ class ServerIndex:
         )
         return fuse(*legs, sparse_terms=len(terms.indices))
 
-    async def stored(self, tenant: TenantId | None = None) -> AsyncIterator[tuple[str, str, int]]:
+    async def stored(
+        self, tenant: TenantId | None = None, memory_ids: Sequence[str] | None = None
+    ) -> AsyncIterator[tuple[str, str, int]]:
         """Yield (tenant, memory id, version) of every point."""
-        filter_ = None if tenant is None else requests.filter_of(Restriction(tenant))
         told = [Field.TENANT.value, Field.MEMORY.value, Field.VERSION.value]
-        offset: models.ExtendedPointId | None = None
-        while True:
-            with _translated():
-                page, offset = await self._client.scroll(
-                    self._collection, filter_, limit=_STORED_POINTS, offset=offset, with_payload=told
-                )
-            for payload in (record.payload or {} for record in page):
-                yield payload[told[0]], payload[told[1]], payload[told[2]]
-            if offset is None:
-                return
+        for restriction in held_of(tenant, memory_ids):
+            filter_ = None if restriction is None else requests.filter_of(restriction)
+            offset: models.ExtendedPointId | None = None
+            while True:
+                with _translated():
+                    page, offset = await self._client.scroll(
+                        self._collection, filter_, limit=_STORED_POINTS, offset=offset, with_payload=told
+                    )
+                for payload in (record.payload or {} for record in page):
+                    yield payload[told[0]], payload[told[1]], payload[told[2]]
+                if offset is None:
+                    break
 
     async def count(self) -> int:
         """Return the number of points."""

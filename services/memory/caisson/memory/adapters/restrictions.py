@@ -85,6 +85,13 @@ def chunks_of(tenant: TenantId, memory_ids: Sequence[str]) -> Iterator[Restricti
         yield Restriction(tenant, (AnyOf(Field.MEMORY, page),))
 
 
+def held_of(tenant: TenantId | None, memory_ids: Sequence[str] | None) -> list[Restriction | None]:
+    """Express what an index holds: of all tenants (None), of one, or of some of its memories."""
+    if tenant is None:
+        return [None]
+    return [Restriction(tenant)] if memory_ids is None else [*chunks_of(tenant, memory_ids)]
+
+
 def older_chunks(points: Iterable[Point]) -> Iterator[Restriction]:
     """Express the chunks that earlier versions of these points' memories may have left."""
     memories: dict[tuple[TenantId, int], dict[str, None]] = {}

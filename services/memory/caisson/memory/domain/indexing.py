@@ -90,8 +90,10 @@ class Index(Protocol):
     async def search(self, query: IndexQuery, filter_: HardFilter) -> Candidates:
         """Search under the hard filter, which stands in every leg and at the root."""
 
-    def stored(self, tenant: TenantId | None = None) -> AsyncIterator[tuple[str, str, int]]:
-        """Yield (tenant, memory id, version) of every point, for reconciling with SQL."""
+    def stored(
+        self, tenant: TenantId | None = None, memory_ids: Sequence[str] | None = None
+    ) -> AsyncIterator[tuple[str, str, int]]:
+        """Yield (tenant, memory id, version) of every point: of all tenants or one, of all or these memories."""
 
     async def count(self) -> int:
         """Return the number of points."""

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from caisson.common.ids import TenantId, UserId
-from caisson.memory.domain.consolidation import Group
 from caisson.memory.domain.drafting import Draft, Wording
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter, Principal
@@ -89,16 +88,6 @@ class Correcting(Protocol):
             Denied: when the memory is another owner's.
             Conflict: when it is at another version, superseded, or would repeat another memory.
         """
-
-
-class Consolidating(Protocol):
-    """Making one memory of several."""
-
-    async def episodes(self, filter_: HardFilter, limit: int) -> list[Memory]:
-        """Return the oldest active episodes that the principal may change."""
-
-    async def consolidate(self, group: Group, principal: Principal, wording: Wording) -> str | None:
-        """Make one memory of a group and let its sources go cold; None where a source changed meanwhile."""
 
 
 class Forgetting(Protocol):

@@ -5,16 +5,15 @@ from collections.abc import Callable
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.memories import Reconcile, Reconciled
-from caisson.memory.domain.housekeeping import Inventory, StoredPoints, reconcile
+from caisson.memory.domain.reconciling import Drift, Reconciler
 from caisson.memory.handlers.callers import principal_of
 
 
 class ReconcilingHandlers:
     """Finds and mends what differs."""
 
-    def __init__(self, inventory: Inventory, index: StoredPoints, *, wake: Callable[[], None]) -> None:
-        self._inventory = inventory
-        self._index = index
+    def __init__(self, reconciler: Reconciler, *, wake: Callable[[], None]) -> None:
+        self._reconciler = reconciler
         self._wake = wake
 
     def register(self, bus: Bus) -> None:
@@ -23,11 +22,16 @@ class ReconcilingHandlers:
 
     async def reconcile(self, request: Reconcile) -> Reconciled:
         """Compare the caller's tenant; what differs is the relay's next work when this answers."""
-        drift = await reconcile(principal_of(request.caller).tenant, self._inventory, self._index)
+        tenant = principal_of(request.caller).tenant
+        drift = Drift()
+        async for _, found in self._reconciler.tenant(tenant):
+            drift.add(found)
+        async for found in self._reconciler.strangers(tenant):
+            drift.add(found)
         self._wake()
         return Reconciled(
             checked=drift.checked,
-            missing=len(drift.missing),
-            orphaned=len(drift.orphaned),
-            stale=len(drift.stale),
+            missing=drift.kinds["missing"],
+            orphaned=drift.kinds["orphaned"],
+            stale=drift.kinds["stale"],
         )

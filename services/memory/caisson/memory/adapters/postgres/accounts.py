@@ -10,6 +10,8 @@ from typing import Any
 from caisson.common.errors import QuotaExceeded
 from caisson.common.ids import TenantId, UserId
 from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.memory.adapters.postgres.leases import hold
+from caisson.memory.domain.leasing import Lease
 from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.quotas import Account, Exceeded, Holding, Quotas, judge
 
@@ -32,20 +34,27 @@ class Accounts:
             return await self.read(connection, principal.tenant, principal.user), self.quotas
 
     @asynccontextmanager
-    async def writing(self, tenant: TenantId, user: UserId) -> AsyncIterator[tuple[Connection, Account]]:
+    async def writing(
+        self, tenant: TenantId, user: UserId, *, lease: Lease | None = None
+    ) -> AsyncIterator[tuple[Connection, Account]]:
         """Hold a transaction with the tenant's lock, and tell what is held."""
-        async with self.locked(tenant) as connection:
+        async with self.locked(tenant, lease=lease) as connection:
             yield connection, await self.read(connection, tenant, user)
 
     @asynccontextmanager
-    async def locked(self, tenant: TenantId) -> AsyncIterator[Connection]:
+    async def locked(self, tenant: TenantId, *, lease: Lease | None = None) -> AsyncIterator[Connection]:
         """Hold a transaction with the tenant's lock: whoever changes its memories or their outbox has it.
 
         Within this process a tenant's writers wait for each other without a connection, so that a busy tenant
         leaves the pool to the others.
+
+        Raises:
+            LeaseLost: periodic work names its lease, and another replica has it.
         """
         async with self._turn(tenant), transaction(self._pool) as connection:
             await self._sql.lock_tenant(connection, tenant=tenant)
+            if lease is not None:
+                await hold(self._sql, connection, lease)
             yield connection
 
     async def read(self, connection: Connection, tenant: TenantId, user: UserId) -> Account:

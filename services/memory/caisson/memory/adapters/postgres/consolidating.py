@@ -5,14 +5,16 @@ from datetime import datetime
 from typing import Any
 
 from caisson.common.ids import TenantId, new_id
-from caisson.common.postgres import Connection, Pool, fetch_all
+from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.rows import hard, memory_of
-from caisson.memory.domain.consolidation import Group
+from caisson.memory.domain.consolidating import Place, Quiet
+from caisson.memory.domain.consolidation import MAX_EPISODE_CHARS, Group
 from caisson.memory.domain.drafting import Wording
 from caisson.memory.domain.hashing import context_key, fact_key, scope_key
 from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.leasing import Lease
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter, Principal
 from caisson.memory.domain.quotas import Account
@@ -37,10 +39,60 @@ class PostgresConsolidating:
             rows = await fetch_all(self._sql.active_episodes(connection, **asked, limit=limit))
         return [memory_of(row) for row in rows]
 
-    async def consolidate(self, group: Group, principal: Principal, wording: Wording) -> str | None:
+    async def quiet_episodes(self, place: Place, quiet: Quiet, limit: int) -> list[Memory]:
+        """Return the oldest quiet episodes of a place."""
+        async with acquire(self._pool) as connection:
+            rows = await fetch_all(
+                self._sql.quiet_episodes(
+                    connection,
+                    tenant=place.tenant,
+                    allowed=list(place.scopes),
+                    owner=place.owner_scope,
+                    scope_key=place.scope_key,
+                    now=quiet.now,
+                    since=quiet.since,
+                    chars=MAX_EPISODE_CHARS,
+                    limit=limit,
+                )
+            )
+        return [memory_of(row) for row in rows]
+
+    async def places(
+        self, quiet: Quiet, *, least: int, limit: int, after: Place | None = None, within: Principal | None = None
+    ) -> list[Place]:
+        """Return the next places with at least so many quiet episodes."""
+        async with acquire(self._pool) as connection:
+            rows = await fetch_all(
+                self._sql.places_to_consolidate(
+                    connection,
+                    now=quiet.now,
+                    since=quiet.since,
+                    chars=MAX_EPISODE_CHARS,
+                    least=least,
+                    tenant=within.tenant if within else None,
+                    owners=sorted(within.allowed) if within else [],
+                    after_tenant=after.tenant if after else "",
+                    after_owner=after.owner_scope if after else "",
+                    after_scope_key=after.scope_key if after else b"",
+                    limit=limit,
+                )
+            )
+        return [
+            Place(
+                tenant=TenantId(row["tenant_id"]),
+                owner_scope=row["owner_scope"],
+                scope_key=row["scope_key"],
+                scopes=tuple(row["scopes"]),
+            )
+            for row in rows
+        ]
+
+    async def consolidate(
+        self, group: Group, principal: Principal, wording: Wording, *, lease: Lease | None = None
+    ) -> str | None:
         """Make one memory of a group and let its sources go cold; None where a source changed or was forgotten."""
         try:
-            async with self._accounts.writing(principal.tenant, principal.user) as (connection, before):
+            async with self._accounts.writing(principal.tenant, principal.user, lease=lease) as (connection, before):
                 return await self._consolidate(connection, group, principal, wording, before)
         except _SourcesChanged:
             return None
