@@ -20,6 +20,7 @@ QUEUED = str(subjects.event("run.queued", RUN))
 FINISHED = str(subjects.event("run.finished", RUN))
 OUTPUT = str(subjects.step_output(RUN))
 CONTEXT = "$KV.contexts.req_1"
+CREATE = "$JS.API.CONSUMER.CREATE.EVENTS"
 REMEMBER = str(subjects.MEMORY_REMEMBER)
 
 
@@ -104,6 +105,19 @@ PUBLISH_REFUSED = [
     ("memory", "caisson.rpc.ledger.claim.-.-.-.-.-", "memory asks nobody"),
     ("memory", CONTEXT, "memory knows no contexts"),
     ("memory", "$JS.API.STREAM.INFO.EVENTS", "memory manages no streams"),
+    (
+        "memory",
+        f"{CREATE}.memory-sessions.caisson.evt.run.queued.>",
+        "memory reads ends of sessions only",
+    ),
+    ("memory", f"{CREATE}.memory-sessions", "a consumer without a filter reads everything"),
+    ("memory", CREATE, "and so does one without a name"),
+    ("memory", f"{CREATE}.other.caisson.evt.session.deleted.>", "one consumer is enough"),
+    ("memory", "$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.memory-sessions", "the old way has no filter in its subject"),
+    ("memory", "$JS.API.CONSUMER.MSG.NEXT.EVENTS.other", "another's consumer is another's"),
+    ("memory", "$JS.API.CONSUMER.DELETE.EVENTS.memory-sessions", "memory deletes nothing"),
+    ("memory", str(subjects.event("session.deleted", RUN)), "memory states facts about memories only"),
+    ("proxy", f"{CREATE}.memory-sessions.caisson.evt.session.deleted.>", "the proxy does not read events"),
     ("runner", REMEMBER, "a runner has no memories"),
     ("proxy", REMEMBER, "the proxy remembers nothing"),
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from caisson.common.envelope import Envelope
 from caisson.common.errors import Conflict, Denied, NotFound
 from caisson.common.ids import TenantId
 from caisson.common.memories import Distil, OfUser, PatchMemory, Provenance
@@ -19,6 +20,7 @@ from caisson.memory.handlers.callers import principal_of
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
 
 CANARY = "qzx7391"
+PEOPLE = ("ana", "ben", "cleo")
 
 
 async def test_a_forgotten_episode_leaves_no_trace_in_tables_points_caches_or_files(
@@ -255,10 +257,71 @@ async def test_the_end_of_a_session_takes_its_memories_and_no_others(desk: Desk)
         provenance = Provenance(kind="run", run_id="run_1", session_id=session)
         await desk.store("Working on the release", layer="session", provenance=provenance)
     kept = await desk.store("Likes tea", provenance=Provenance(session_id="ses_1"))
-    ended = await desk.forgetting.end_session(desk.tenant, "ses_1")
-    assert len(ended.deleted) == 1
+    await end(desk, "ses_1")
     rows = await desk.rows("SELECT memory_id, session_id FROM memory.memories WHERE tenant_id = $1")
     assert {row["session_id"] for row in rows if row["memory_id"] != kept} == {"ses_2"}
+
+
+async def test_what_a_session_said_is_nowhere_after_its_end_and_cannot_come_back(desk: Desk) -> None:
+    said = Provenance(kind="run", run_id="run_1", session_id="ses_1")
+    whose: dict[str, Any] = {"layer": "session", "provenance": said}
+    text = f"canary-{CANARY} is the release's name"
+    id_ = await desk.store(text, **whose)
+    about = Provenance(kind="person", source=id_)
+    made = await desk.store("The release has a name", provenance=about)
+    assert text in await desk.search("what is the release's name", session_id="ses_1")
+    desk.index.away = True
+    await end(desk, "ses_1")
+    desk.index.away = False
+    assert await desk.search("what is the release's name", session_id="ses_1") == []
+    with pytest.raises(NotFound):
+        await desk.get(id_)
+    with pytest.raises(NotFound):
+        await desk.get(made)
+    await desk.indexer.relay(64)
+    assert await desk.indexed() == set()
+    assert await _tables_with(desk.pool, id_) == ["memory.events"], "as an id among facts that are to be told"
+    recalls = "SELECT count(*) FROM memory.retrievals WHERE tenant_id = $1 AND session_id = 'ses_1'"
+    await end(desk, "ses_1")
+    assert (await desk.rows(recalls))[0][0] == 0
+
+    [late] = await desk.remember(text, **whose)
+    assert (late.status, late.reason) == ("rejected", "session ended: nothing more is remembered for it")
+    [elsewhere] = await desk.remember(text, layer="session", provenance=Provenance(session_id="ses_2"))
+    [for_good] = await desk.remember(text, provenance=said, layer="episodic", outcome="ok")
+    assert (elsewhere.status, for_good.status) == ("created", "created"), "no tombstone; other layers go on"
+    other = desk.caller().model_copy(update={"tenant_id": f"{desk.tenant} next door"})
+    [foreign] = await desk.remember(text, caller=other, **whose)
+    assert foreign.status == "created", "an id of another tenant's session"
+
+
+async def test_a_long_session_of_several_people_ends_page_by_page(desk: Desk) -> None:
+    whose: dict[str, Any] = {"layer": "session", "provenance": Provenance(session_id="ses_1")}
+    for user in PEOPLE:
+        texts = [f"{user} noted fact number {number} of the day" for number in range(100)]
+        await desk.remember(*texts, caller=desk.caller(user), **whose)
+    kept = await desk.store("Likes tea")
+    await end(desk, "ses_1")
+    assert await desk.indexed() == {kept}
+    assert [row[0] for row in await desk.rows("SELECT memory_id FROM memory.memories WHERE tenant_id = $1")] == [kept]
+    facts = await desk.rows(
+        "SELECT user_id, data FROM memory.events WHERE tenant_id = $1 AND type = 'memory.forgotten'"
+    )
+    told = {user: sum(len(row["data"]["ids"]) for row in facts if row["user_id"] == user) for user in PEOPLE}
+    assert told == dict.fromkeys(PEOPLE, 100)
+
+
+async def end(desk: Desk, session: str) -> None:
+    fact = Envelope(
+        id=f"{session}:deleted",
+        type="session.deleted",
+        tenant_id=desk.tenant,
+        user_id="ana",
+        session_id=session,
+        occurred_at=desk.clock(),
+        data={"removed": {}},
+    )
+    await desk.forgetting.end_session(fact)
 
 
 async def _tables_with(pool: Pool, text: str) -> list[str]:

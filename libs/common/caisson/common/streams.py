@@ -1,13 +1,17 @@
-"""The JetStream declarations, in one place. The gateway applies them at start and after a store was wiped."""
+"""The JetStream declarations, in one place. The gateway applies them at start and after a store was wiped.
+
+A durable consumer is made by the service that works it off: it alone has the right to.
+"""
 
 import nats.errors
 import nats.js.errors
 from nats.js import JetStreamContext
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 
 from caisson.common.errors import Misconfigured, Unavailable
-from caisson.common.subjects import CONTEXTS_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS
+from caisson.common.subjects import CONTEXTS_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, Subject
 
+ACK_WAIT_S = 30.0
 _DAY_S = 86_400
 _GIB = 1 << 30
 
@@ -54,6 +58,18 @@ _COMPARED = (
     "subject_delete_marker_ttl",
     "duplicate_window",
 )
+
+
+def durable(name: str, subject: Subject) -> ConsumerConfig:
+    """Return the declaration of a durable consumer of one kind of fact; replicas share it by its name."""
+    return ConsumerConfig(
+        name=name,
+        durable_name=name,
+        filter_subject=subject.pattern,
+        ack_policy=AckPolicy.EXPLICIT,
+        ack_wait=ACK_WAIT_S,
+        max_deliver=-1,
+    )
 
 
 async def declare(jetstream: JetStreamContext) -> None:

@@ -4,7 +4,9 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from caisson.common import subjects
 from caisson.common.bus import Bus
+from caisson.common.durable import DurableConsumer
 from caisson.common.health import Health, Progress
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
 from caisson.common.process import Process
@@ -137,6 +139,9 @@ class Memory:
             least=settings.consolidate_episodes,
         )
 
+        forgetting = ForgettingHandlers(
+            PostgresForgetting(pool, queries, accounts, clock=clock), jobs, indexer, clock=clock, tell=tell
+        )
         self._handlers = (
             ReadingHandlers(reading, accounts, clock=clock),
             RememberingHandlers(
@@ -148,9 +153,7 @@ class Memory:
                 clock=clock,
                 tell=tell,
             ),
-            ForgettingHandlers(
-                PostgresForgetting(pool, queries, accounts, clock=clock), jobs, indexer, clock=clock, tell=tell
-            ),
+            forgetting,
             ConsolidatingHandlers(consolidator, clock=clock),
             DistillingHandlers(jobs, PostgresCandidates(pool, queries), embedder, chat),
             ReconcilingHandlers(reconciler, wake=self._index_wake.set),
@@ -168,6 +171,14 @@ class Memory:
         progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in ("index relay", "fact relay")}
         progress["optimizing"] = Progress("optimizing", limit_s=_LOOP_LIMIT_S + 2 * settings.sweep_s)
         progress |= {work: Progress(work, limit_s=_STEP_LIMIT_S) for work in Work}
+        progress["session ends"] = Progress("session ends", limit_s=_LOOP_LIMIT_S)
+        self._session_ends = DurableConsumer(
+            self._bus,
+            subjects.SESSION_DELETED,
+            name="memory-sessions",
+            work=forgetting.end_session,
+            progress=progress["session ends"],
+        )
         poll_s = settings.relay_poll_s
         self._index_relay = IndexRelay(
             indexer, self._outbox, wake=self._index_wake, poll_s=poll_s, progress=progress["index relay"]
@@ -212,6 +223,7 @@ class Memory:
         await self._bus.start()
         process.spawn("index relay", self._index_relay.run)
         process.spawn("fact relay", self._fact_relay.run)
+        process.spawn("session ends", self._session_ends.run)
         process.spawn("optimizing", self._optimizing.run)
         for work, leased in self._leased.items():
             process.spawn(work, leased.run)

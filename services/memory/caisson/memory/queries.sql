@@ -357,6 +357,18 @@ ON CONFLICT DO NOTHING;
 SELECT m.memory_id FROM memory.memories m
 WHERE m.tenant_id = :tenant AND m.owner_scope = :owner ORDER BY m.memory_id LIMIT :limit;
 
+-- name: mark_session_ended!
+INSERT INTO memory.ended_sessions (tenant_id, session_id) VALUES (:tenant, :session) ON CONFLICT DO NOTHING;
+
+-- name: has_session_ended$
+SELECT EXISTS (SELECT 1 FROM memory.ended_sessions WHERE tenant_id = :tenant AND session_id = :session);
+
+-- name: forget_recalls_of_session!
+DELETE FROM memory.retrievals WHERE tenant_id = :tenant AND session_id = :session;
+
+-- name: drop_ended_sessions!
+DELETE FROM memory.ended_sessions WHERE ended_at < now() - make_interval(days => :days);
+
 -- name: session_page
 SELECT m.memory_id FROM memory.memories m
 WHERE m.tenant_id = :tenant AND m.layer = 'session' AND m.session_id = :session ORDER BY m.memory_id LIMIT :limit;

@@ -31,4 +31,4 @@ class Housekeeping(Protocol):
         """Let some long unused memories go cold; return how many, and where to go on."""
 
     async def drop_old_records(self, lease: Lease) -> None:
-        """Delete old recalls, receipts and unfinished jobs."""
+        """Delete old recalls, receipts, unfinished jobs, and names of ended sessions."""

@@ -36,7 +36,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The store keeps it out; a memory of this text was forgotten."""
+    """The store keeps it out: a memory of this text was forgotten, or its session has ended."""
 
     reason: str
 
@@ -111,4 +111,4 @@ class Forgetting(Protocol):
         """Drop what else names a user whose memories are gone."""
 
     async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
-        """Delete the memories of the session layer of a session that ended."""
+        """Delete up to a page of the session layer of a session, in which nothing is remembered from now on."""

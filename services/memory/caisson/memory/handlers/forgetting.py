@@ -8,6 +8,8 @@ from prometheus_client import Counter
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
+from caisson.common.envelope import Envelope
+from caisson.common.errors import InvalidInput
 from caisson.common.ids import TenantId, UserId
 from caisson.common.memories import ById, OfUser, Receipt, ReceiptOf
 from caisson.memory.domain.jobs import Job, JobKind, Jobs
@@ -78,11 +80,17 @@ class ForgettingHandlers:
             told = told | {"complete": True}
         return Receipt(id=request.id, **told)
 
-    async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
-        """Delete the memories of a session that ended; for whoever learns of it."""
-        forgotten = await self._forgetting.end_session(tenant, session_id)
-        await self._follow(tenant, forgotten)
-        return forgotten
+    async def end_session(self, fact: Envelope) -> None:
+        """Delete the memories of a session that was deleted, page by page. What the index misses, its relay removes.
+
+        Raises:
+            InvalidInput: the fact names no session.
+        """
+        if fact.tenant_id is None or fact.session_id is None:
+            raise InvalidInput("no session is named", field="session_id")
+        tenant = TenantId(fact.tenant_id)
+        while (forgotten := await self._forgetting.end_session(tenant, fact.session_id)).deleted:
+            await self._follow(tenant, forgotten)
 
     async def _erase_page(self, job: Job, principal: Principal, request: OfUser) -> tuple[dict[str, Any], Job]:
         owner, tenant = job.state["owner"], principal.tenant

@@ -16,7 +16,7 @@ from caisson.memory.domain.forgetting import Plan, plan
 from caisson.memory.domain.principals import HardFilter, Principal
 from caisson.memory.domain.writing import Forgotten
 
-_SESSION_PAGE = 1_000
+_SESSION_PAGE = 200
 _FACT_IDS = 500
 
 
@@ -59,8 +59,13 @@ class PostgresForgetting:
             await self._sql.forget_user(connection, tenant=tenant, user=user)
 
     async def end_session(self, tenant: TenantId, session_id: str) -> Forgotten:
-        """Delete the memories of the session layer of a session that ended. They may be said again: no tombstones."""
+        """Delete up to a page of the session layer of a session, in which nothing is remembered from now on.
+
+        The same may be said elsewhere: no tombstones.
+        """
         async with self._accounts.writing(tenant, UserId("")) as (connection, _):
+            await self._sql.mark_session_ended(connection, tenant=tenant, session=session_id)
+            await self._sql.forget_recalls_of_session(connection, tenant=tenant, session=session_id)
             rows = await fetch_all(
                 self._sql.session_page(connection, tenant=tenant, session=session_id, limit=_SESSION_PAGE)
             )
@@ -119,16 +124,12 @@ class PostgresForgetting:
         return rows
 
     async def _tell(self, connection: Connection, tenant: TenantId, user: UserId, deleted: list[Row]) -> None:
-        ids = [row["memory_id"] for row in deleted]
-        pages = [ids[at : at + _FACT_IDS] for at in range(0, len(ids), _FACT_IDS)]
-        whose = user or UserId(deleted[0]["user_id"])
-        await record(
-            self._sql,
-            connection,
-            tenant,
-            whose,
-            [Fact(type="memory.forgotten", data={"ids": page}) for page in pages],
-        )
+        """Tell what went: to whom asked for it or, where nobody did, to each of those who had remembered it."""
+        for whose in [user] if user else dict.fromkeys(UserId(row["user_id"]) for row in deleted):
+            ids = [row["memory_id"] for row in deleted if user or row["user_id"] == whose]
+            pages = [ids[at : at + _FACT_IDS] for at in range(0, len(ids), _FACT_IDS)]
+            facts = [Fact(type="memory.forgotten", data={"ids": page}) for page in pages]
+            await record(self._sql, connection, tenant, whose, facts)
 
     @property
     def _now(self) -> datetime:

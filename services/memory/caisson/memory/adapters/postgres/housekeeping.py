@@ -19,6 +19,7 @@ _TENANTS = 50
 _PAGE = 500
 _RETRIEVAL_DAYS = 30
 _RECEIPT_DAYS = 90
+_ENDED_DAYS = 90
 _UNFINISHED_DAYS = 2
 
 
@@ -78,10 +79,11 @@ class PostgresHousekeeping:
         return len(weak), _following(seen)
 
     async def drop_old_records(self, lease: Lease) -> None:
-        """Delete old recalls, receipts and unfinished jobs."""
+        """Delete old recalls, receipts, unfinished jobs, and names of ended sessions."""
         async with transaction(self._pool) as connection:
             await hold(self._sql, connection, lease)
             await self._sql.drop_old_retrievals(connection, days=_RETRIEVAL_DAYS)
+            await self._sql.drop_ended_sessions(connection, days=_ENDED_DAYS)
             await self._sql.drop_old_jobs(connection, receipt_days=_RECEIPT_DAYS, unfinished_days=_UNFINISHED_DAYS)
 
     async def _drop_expired_of(self, tenant: TenantId, now: datetime, lease: Lease) -> int:

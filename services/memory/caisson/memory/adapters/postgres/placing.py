@@ -16,6 +16,8 @@ from caisson.memory.domain.writing import Created, Duplicate, Refused, Supersede
 _MOMENT = timedelta(microseconds=1)
 _FORGOTTEN = "forgotten: a memory of this text was deleted; a person may bring it back with confirmations=1"
 
+_ENDED = "session ended: nothing more is remembered for it"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
@@ -43,6 +45,8 @@ class Placing:
 
     async def place(self) -> Written:
         """Store the draft, or say why it is not."""
+        if await self._has_ended():
+            return Refused(reason=_ENDED)
         decision = settle(self._draft, await self._standing(), self._now)
         if isinstance(decision, Confirm):
             await self._sql.confirm_memory(
@@ -81,6 +85,13 @@ class Placing:
             )
             for row in rows
         ]
+
+    async def _has_ended(self) -> bool:
+        draft = self._draft
+        if draft.layer is not Layer.SESSION:
+            return False
+        ended = self._sql.has_session_ended(self._connection, tenant=self._tenant, session=draft.origin.session_id)
+        return bool(await ended)
 
     async def _is_forgotten(self) -> bool:
         draft = self._draft
