@@ -1,0 +1,74 @@
+"""A session is deleted while it works: its box dies, and nothing that was said or done in it is found anywhere."""
+
+from uuid import uuid4
+
+import asyncpg
+import psutil
+import pytest
+
+from caisson.client.errors import NotFound
+from tests.support.eventually import eventually
+from tests.support.planes import Plane, text
+
+
+async def test_nothing_of_a_deleted_session_is_left_but_that_it_was_deleted(plane: Plane) -> None:
+    canary = f"canary{uuid4().hex}"
+    client = plane.client_of(f"acme {uuid4().hex[:6]}", "ana")
+    session = await client.create_session(metadata={"topic": canary})
+    said = {"kind": "run", "session_id": session.id}
+    noted = await client.remember(f"The release is called {canary}", layer="session", provenance=said)
+    kept = await client.remember("Ana likes tea")
+    done = await client.exec(f"echo {canary}", session_id=session.id)
+    assert text(done) == f"{canary}\n"
+    run = await client.create_run(commands=[f"echo {canary}; exec -a {canary} sleep 600"], session_id=session.id)
+    async for event in client.events(run.id):
+        if event.type == "step.output":
+            break
+    await eventually(lambda: _processes(canary))
+    recalled = await client.recall("what is the release called?", session_id=session.id)
+    assert [hit.memory.id for hit in recalled.hits] == [noted.id]
+
+    assert await client.delete_session(session.id) is not None
+
+    async def is_gone() -> bool:
+        return await client.delete_session(session.id) is None
+
+    await eventually(is_gone, within_s=20)
+    assert not _processes(canary), "its box is dead"
+    for unknown in (client.get_session(session.id), client.get_run(run.id), client.get_run(done.run_id)):
+        with pytest.raises(NotFound):
+            await unknown
+    await eventually(lambda: _is_forgotten(plane, canary, run.id, done.run_id), within_s=20)
+    assert (await client.recall("what is the release called?", session_id=session.id)).hits == []
+    assert [memory.id async for memory in client.list_memories()] == [kept.id]
+    with pytest.raises(NotFound):
+        await client.get_memory(noted.id or "")
+    late = await client.remember(f"The release is still called {canary}", layer="session", provenance=said)
+    assert (late.status, (late.reason or "").partition(":")[0]) == ("rejected", "session ended")
+
+
+def _processes(name: str) -> list[int]:
+    return [
+        process.pid for process in psutil.process_iter(["cmdline"]) if name in (process.info["cmdline"] or [""])[0]
+    ]
+
+
+async def _is_forgotten(plane: Plane, *words: str) -> bool:
+    """Whether no table of any service has one of these words."""
+    database = await asyncpg.connect((plane.stack.folder.secrets("memory") / "memory_database_url").read_text())
+    try:
+        tables = await database.fetch(
+            "SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables"
+            " WHERE table_schema IN ('ledger', 'memory')"
+        )
+        assert len(tables) > 20
+        found = [
+            (table["name"], word)
+            for table in tables
+            for word in words
+            if await database.fetchval(f"SELECT count(*) FROM {table['name']} t WHERE t::text LIKE $1", f"%{word}%")
+        ]
+    finally:
+        await database.close()
+    assert not found
+    return True
