@@ -80,9 +80,7 @@ async def spread(canary: Canary) -> None:
         metadata={word: [word], "note": f"said by {word}"},
         external_id=f"doc-{word}",
     )
-    await canary.remember(
-        "what {0} said in the session", layer="session", provenance={"session_id": session.id}
-    )
+    await canary.remember("what {0} said in the session", layer="session", provenance={"session_id": session.id})
     await canary.remember(
         "{0} is what a run made of it", provenance={"kind": "run", "run_id": "run_1", "source": plain}
     )

@@ -34,13 +34,15 @@ async def test_nothing_of_a_deleted_session_is_left_but_that_it_was_deleted(plan
         return await client.delete_session(session.id) is None
 
     await eventually(is_gone, within_s=20)
-    assert not _processes(canary), "its box is dead"
+    await eventually(lambda: not _processes(canary))
     for unknown in (client.get_session(session.id), client.get_run(run.id), client.get_run(done.run_id)):
         with pytest.raises(NotFound):
             await unknown
     await eventually(lambda: _is_forgotten(plane, canary, run.id, done.run_id), within_s=20)
     assert (await client.recall("what is the release called?", session_id=session.id)).hits == []
     assert [memory.id async for memory in client.list_memories()] == [kept.id]
+    index = await client.reconcile_memories()
+    assert (index.checked, index.missing, index.orphaned, index.stale) == (1, 0, 0, 0)
     with pytest.raises(NotFound):
         await client.get_memory(noted.id or "")
     late = await client.remember(f"The release is still called {canary}", layer="session", provenance=said)
@@ -48,9 +50,8 @@ async def test_nothing_of_a_deleted_session_is_left_but_that_it_was_deleted(plan
 
 
 def _processes(name: str) -> list[int]:
-    return [
-        process.pid for process in psutil.process_iter(["cmdline"]) if name in (process.info["cmdline"] or [""])[0]
-    ]
+    running = psutil.process_iter(["cmdline"])
+    return [process.pid for process in running if (process.info["cmdline"] or [""])[0] == name]
 
 
 async def _is_forgotten(plane: Plane, *words: str) -> bool:
