@@ -147,6 +147,7 @@ async def test_readiness_and_metrics_tell_of_every_part(service: ServiceProcess)
         assert set(ready.json()["checks"]) == {
             *("database", "bus", "index", "index backlog", "unsent events"),
             *("index relay", "fact relay", "optimizing", "sweep", "reconcile", "consolidate"),
+            "session ends",
         }
         metrics = (await client.get("/metrics")).text
     assert "caisson_memory_index_oldest_seconds" in metrics
