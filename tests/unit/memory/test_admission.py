@@ -7,6 +7,7 @@ import pytest
 from caisson.common.errors import PayloadTooLarge
 from caisson.common.memories import NewMemory, Provenance
 from caisson.memory.domain.admission import MAX_TEXT_BYTES, Admitted, Rejected, admit, check_size
+from caisson.memory.domain.assembling import assemble
 from caisson.memory.domain.terms import terms
 
 PERSON = Provenance()
@@ -57,7 +58,10 @@ CASES = [
     (NewMemory(text="likes tea", provenance=RUN), "echo", "a recall of this session returned it"),
     (NewMemory(text="- Likes   tea.\n- lives in Oslo", provenance=RUN), "echo", "two of them as a list"),
     (NewMemory(text='<memory id="mem_1">likes tea</memory>', provenance=RUN), "echo", "with the context's markup"),
+    (NewMemory(text='1. "Likes tea."\n2. Lives in Oslo', provenance=RUN), "echo", "as a numbered list"),
     (NewMemory(text="likes tea. likes coffee", provenance=RUN), ADMITTED, "one part is news"),
+    (NewMemory(text=assemble(["<memory>tea</memory>"])), "echo", "a context, whoever brings it back"),
+    (NewMemory(text=assemble(["<memory>tea</memory>"]) + " is news"), ADMITTED, "a context and something else"),
     (NewMemory(text="Deploy", layer="session"), "session", "whose session?"),
     (NewMemory(text="Deploy", layer="session", provenance=RUN), ADMITTED, "the run's session"),
     (NewMemory(text="Deployed v2", layer="episodic", provenance=RUN), "episodic", "to what end?"),

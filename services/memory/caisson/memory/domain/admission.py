@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from caisson.common.errors import PayloadTooLarge
 from caisson.common.memories import NewMemory
+from caisson.memory.domain.assembling import is_context
 from caisson.memory.domain.echo import find_echo
 from caisson.memory.domain.instructions import is_instruction_like
 from caisson.memory.domain.memories import ProvenanceKind
@@ -53,6 +54,8 @@ def admit(new: NewMemory, *, injected: Mapping[str, str]) -> Admitted | Rejected
         return Rejected(reason=reason)
     if repeated := find_echo(new.text, injected):
         return Rejected(reason="echo: a recall of this session returned this very text", similar_to=repeated)
+    if is_context(new.text):
+        return Rejected(reason="echo: a recall assembled this text")
     if broken := _breaks_layer(new):
         return Rejected(reason=broken)
     return Admitted(trust=trust_of(new.text, new.provenance.kind))

@@ -27,6 +27,12 @@ def assemble(entries: Sequence[str]) -> str:
     return "\n".join((_HEAD, *entries, _TAIL)) if entries else ""
 
 
+def is_context(text: str) -> bool:
+    """Whether a text is nothing but what `assemble` returned, once or several times."""
+    *frames, rest = text.split(_TAIL)
+    return bool(frames) and not rest.strip() and all(part.lstrip().startswith(_HEAD) for part in frames)
+
+
 def frame() -> str:
     """Return what a context has around its entries."""
     return f"{_HEAD}\n{_TAIL}"

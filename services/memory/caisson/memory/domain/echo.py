@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from caisson.memory.domain.hashing import normalise
 
 _MARKUP = re.compile(r"</?[a-z_][^<>]{0,200}>|\bmem_[0-9a-z]{26}\b", re.IGNORECASE)
-_STATEMENT_END = re.compile(r"(?<=[.!?。！？])\s+|[\r\n]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 _LIST_MARK = re.compile(r"(?:[>*•–-]\s*|\d{1,3}[.)]\s+)+")
 _DECORATION = " \t\"'“”`"
 _STOPS = _DECORATION + ".!?。！？"
@@ -31,15 +31,16 @@ def find_echo(text: str, injected: Mapping[str, str]) -> str | None:
 
 
 def _statements(text: str) -> list[str]:
-    pieces = _STATEMENT_END.split(_MARKUP.sub(" ", _unescape(text)))
-    return [statement for piece in pieces if (statement := normalise(_bare(piece)))]
+    lines = _MARKUP.sub(" ", _unescape(text)).splitlines()
+    pieces = [piece for line in lines for piece in _SENTENCE_END.split(_unlisted(line))]
+    return [statement for piece in pieces if (statement := normalise(_unlisted(piece).rstrip(_STOPS)))]
 
 
-def _bare(piece: str) -> str:
-    """Return a statement without list marks, quotes and stops: `2. "Likes tea."` says `Likes tea`."""
+def _unlisted(piece: str) -> str:
+    """Return what stands behind list marks and between quotes: `2. "Likes tea"` says `Likes tea`."""
     piece = piece.strip(_DECORATION)
     mark = _LIST_MARK.match(piece)
-    return (piece[mark.end() :] if mark else piece).lstrip(_DECORATION).rstrip(_STOPS)
+    return (piece[mark.end() :] if mark else piece).strip(_DECORATION)
 
 
 def _unescape(text: str) -> str:
