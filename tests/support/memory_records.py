@@ -49,6 +49,6 @@ def memory(**fields: Any) -> Memory:
     return replace(_PLAIN, **fields)
 
 
-def found(*, similarity: float, cosine: float | None = None, lexical: float | None = None, **fields: Any) -> Found:
+def found(*, similarity: float, is_exact: bool = False, **fields: Any) -> Found:
     """Return a memory as a recall found it."""
-    return Found(memory=memory(**fields), cosine=cosine, lexical=lexical, similarity=similarity)
+    return Found(memory=memory(**fields), cosine=None, lexical=None, similarity=similarity, is_exact=is_exact)

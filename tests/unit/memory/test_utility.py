@@ -45,9 +45,11 @@ def test_a_useful_memory_moves_up_among_the_similar_and_not_past_the_much_nearer
 
 
 def test_nothing_outranks_an_exact_match() -> None:
-    exact = found(similarity=1.0, q=-1.0, memory_id="exact")
-    loved = found(similarity=0.99, q=1.0, memory_id="loved")
-    assert [item.memory.memory_id for _, item in rank([loved, exact])] == ["exact", "loved"]
+    exact = found(similarity=0.9, q=-1.0, memory_id="exact", is_exact=True)
+    loved = found(similarity=1.0, q=1.0, memory_id="loved", created_at=NEWER)
+    ranked = rank([loved, exact])
+    assert [item.memory.memory_id for _, item in ranked] == ["exact", "loved"]
+    assert [value for value, _ in ranked] == [1.0, 0.995]
 
 
 def test_of_equals_the_newer_comes_first() -> None:

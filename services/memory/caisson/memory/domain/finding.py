@@ -10,6 +10,7 @@ from typing import Protocol
 
 from caisson.memory.domain.asking import without_sessions
 from caisson.memory.domain.coverage import Coverage
+from caisson.memory.domain.hashing import content_hash
 from caisson.memory.domain.indexing import Candidate
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.memories import Memory
@@ -102,23 +103,31 @@ class Finder:
         fitting = [pair for pair in confirmed if _is_of_session(pair[1], asked.session_id)]
         return Findings(
             searched=searched,
-            found=_weigh(asked.query, fitting),
+            found=_weigh(asked, fitting, has_terms=searched.candidates.sparse_terms > 0),
             expired=expired,
             mismatched=len(unseen) - expired,
             of_other_sessions=len(confirmed) - len(fitting),
         )
 
 
-def _weigh(query: str, confirmed: Sequence[tuple[Candidate, Memory]]) -> list[Found]:
+def _weigh(asked: Asked, confirmed: Sequence[tuple[Candidate, Memory]], *, has_terms: bool) -> list[Found]:
     """Score candidates. One that the dense leg did not return is at most as near as the last that it did."""
-    coverage = Coverage(query_terms(query))
+    coverage = Coverage(query_terms(asked.query))
+    very_text = content_hash(asked.filter_.principal.tenant, asked.query)
     farthest = min((item.cosine for item, _ in confirmed if item.cosine is not None), default=None)
     found = []
     for candidate, memory in confirmed:
         lexical = None if candidate.lexical is None else coverage.of(memory.text)
         near = farthest if candidate.cosine is None else candidate.cosine
-        likeness = similarity(cosine=near, lexical=lexical)
-        found.append(Found(memory=memory, cosine=candidate.cosine, lexical=lexical, similarity=likeness))
+        found.append(
+            Found(
+                memory=memory,
+                cosine=candidate.cosine,
+                lexical=lexical,
+                similarity=similarity(cosine=near, lexical=lexical, has_terms=has_terms),
+                is_exact=memory.content_hash == very_text,
+            )
+        )
     return found
 
 

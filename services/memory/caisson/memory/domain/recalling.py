@@ -56,7 +56,7 @@ class Recaller:
         return Recall(retrieval_id=retrieval.retrieval_id, told=told, report=report)
 
     def _passes(self, found: Found) -> bool:
-        return passes(cosine=found.cosine, lexical=found.lexical, thresholds=self._thresholds)
+        return found.is_exact or passes(cosine=found.cosine, lexical=found.lexical, thresholds=self._thresholds)
 
     def _fill(self, asked: Asked, passed: list[Found]) -> Filled[tuple[float, Found]]:
         entries = ((pair, self._cost(asked, pair[1].memory)) for pair in rank(passed)[: asked.k])

@@ -28,12 +28,14 @@ class Found:
 
     `cosine` in [-1, 1], None where the dense leg did not return it; `lexical` in [0, 1], the share of the query's
     terms that the text holds, None where no lexical leg returned it; `similarity` in [0, 1] is their blend.
+    `is_exact`: it is the very text that was asked for.
     """
 
     memory: Memory
     cosine: float | None
     lexical: float | None
     similarity: float
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

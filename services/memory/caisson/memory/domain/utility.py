@@ -12,22 +12,28 @@ SWAY = 0.15
 """The most that utility changes a similarity by, as a share of it."""
 
 _LIMIT = 1.0
-_EXACT = 0.995
+_MOST_BUT_EXACT = 0.995
 
 
-def similarity(*, cosine: float | None, lexical: float | None) -> float:
-    """Blend the legs' scores, weighted as the legs are; without a cosine, the lexical score stands alone."""
+def similarity(*, cosine: float | None, lexical: float | None, has_terms: bool = True) -> float:
+    """Blend the legs' scores, weighted as the legs are.
+
+    A leg that could not search has no weight: without a cosine the lexical score stands alone, and the cosine where
+    the query has no terms that the lexical leg knows.
+    """
     if cosine is None:
         return lexical or 0.0
+    if not has_terms:
+        return min(max(cosine, 0.0), 1.0)
     whole = DENSE_WEIGHT * max(cosine, 0.0) + SPARSE_WEIGHT * (lexical or 0.0)
     return min(whole / (DENSE_WEIGHT + SPARSE_WEIGHT), 1.0)
 
 
 def score(found: Found) -> float:
-    """Return similarity, swayed by utility, in [0, 1]; an exact match stays ahead of all that is none."""
-    if found.similarity >= _EXACT:
+    """Return similarity, swayed by utility, in [0, 1]; the very text that was asked for has 1, and nothing else."""
+    if found.is_exact:
         return 1.0
-    return min(found.similarity * (1 + SWAY * found.memory.q), _EXACT)
+    return min(found.similarity * (1 + SWAY * found.memory.q), _MOST_BUT_EXACT)
 
 
 def rank(found: list[Found]) -> list[tuple[float, Found]]:
