@@ -32,7 +32,7 @@ from caisson.common.memories import (
     Remembered,
     Search,
 )
-from caisson.common.postgres import Pool, load_queries
+from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
 from caisson.memory.adapters.fulltext import FullText
 from caisson.memory.adapters.indexer import Indexer
 from caisson.memory.adapters.postgres.accounts import Accounts
@@ -50,11 +50,11 @@ from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
 from caisson.memory.adapters.qdrant_edge import EdgeIndex
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
-from caisson.memory.app import QUERIES_FILE
+from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.consolidating import Consolidator
 from caisson.memory.domain.distillation import Chat
 from caisson.memory.domain.gating import Thresholds
-from caisson.memory.domain.indexing import EmbedderIdentity, Index, Vector
+from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index, Vector
 from caisson.memory.domain.leasing import Lease, Work
 from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.quotas import Holding, Quotas
@@ -70,8 +70,10 @@ from caisson.memory.handlers.reading import ReadingHandlers
 from caisson.memory.handlers.recall import RecallHandlers
 from caisson.memory.handlers.reconciling import ReconcilingHandlers
 from caisson.memory.handlers.remembering import RememberingHandlers
+from tests.support.gateway import create_database
 
 DIMENSIONS = 128
+GATE = Thresholds(dense=0.25, lexical=0.6)
 AMPLE = Quotas(user=Holding(rows=10_000, bytes=1 << 30), tenant=Holding(rows=10_000, bytes=1 << 30))
 
 
@@ -136,9 +138,10 @@ class Desk:
 
     pool: Pool
     index: Any
-    embedder: WordEmbedder
+    embedder: Any
     clock: Turntable
     quotas: Quotas = AMPLE
+    thresholds: Thresholds = GATE
     chat: Chat | None = None
     consolidated_from: int = 5
     lease_s: float = 60
@@ -186,7 +189,7 @@ class Desk:
                 searcher=Searcher(recent, self.index, FullText(pool, queries)),
                 store=read,
                 retrievals=retrievals,
-                thresholds=Thresholds(dense=0.25, lexical=0.6),
+                thresholds=self.thresholds,
             ),
             retrievals,
             clock=clock,
@@ -256,7 +259,16 @@ def _nothing() -> None:
 
 
 @asynccontextmanager
-async def open_index(folder: Path, embedder: WordEmbedder) -> AsyncIterator[Outage]:
+async def open_index(folder: Path, embedder: Embedder) -> AsyncIterator[Outage]:
     index = await EdgeIndex.open(folder, embedder.identity)
     yield Outage(index)
     await index.close()
+
+
+@asynccontextmanager
+async def open_store(postgres_url: str) -> AsyncIterator[Pool]:
+    """A migrated database of its own."""
+    pool = await connect_pool(await create_database(postgres_url), application="tests", max_size=24)
+    await migrate(pool, MIGRATIONS_DIR, schema=SCHEMA)
+    yield pool
+    await pool.close()

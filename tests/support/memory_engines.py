@@ -7,13 +7,14 @@ from pathlib import Path
 from qdrant_client import AsyncQdrantClient
 
 from caisson.memory.adapters.qdrant_server import ServerIndex
-from tests.support.memory_desk import Outage, WordEmbedder, open_index
+from caisson.memory.domain.indexing import Embedder
+from tests.support.memory_desk import Outage, open_index
 
-OpenEngine = Callable[[Path, WordEmbedder], AbstractAsyncContextManager[Outage]]
+OpenEngine = Callable[[Path, Embedder], AbstractAsyncContextManager[Outage]]
 
 
 @asynccontextmanager
-async def open_remote(_: Path, embedder: WordEmbedder) -> AsyncIterator[Outage]:
+async def open_remote(_: Path, embedder: Embedder) -> AsyncIterator[Outage]:
     """The server's adapter over the client's own imitation of a server."""
     index = await ServerIndex.open(AsyncQdrantClient(":memory:"), embedder.identity)
     yield Outage(index)
@@ -21,7 +22,7 @@ async def open_remote(_: Path, embedder: WordEmbedder) -> AsyncIterator[Outage]:
 
 
 @asynccontextmanager
-async def open_none(folder: Path, embedder: WordEmbedder) -> AsyncIterator[Outage]:
+async def open_none(folder: Path, embedder: Embedder) -> AsyncIterator[Outage]:
     """An index that is away from the first write on."""
     async with open_index(folder, embedder) as index:
         index.away = True

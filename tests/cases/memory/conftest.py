@@ -4,20 +4,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from caisson.common.postgres import Pool, connect_pool, migrate
-from caisson.memory.app import MIGRATIONS_DIR, SCHEMA
-from tests.support.gateway import create_database
-from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
+from caisson.common.postgres import Pool
+from caisson.memory.adapters.minilm import MiniLm
+from caisson.memory.domain.gating import UNCALIBRATED
+from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index, open_store
 from tests.support.memory_engines import DESK_ENGINES, OpenEngine
 from tests.support.memory_plane import MemoryPlane, raised_memory_plane
 
 
 @pytest.fixture(scope="session")
 async def memory_pool(postgres_url: str) -> AsyncIterator[Pool]:
-    pool = await connect_pool(await create_database(postgres_url), application="tests", max_size=24)
-    await migrate(pool, MIGRATIONS_DIR, schema=SCHEMA)
-    yield pool
-    await pool.close()
+    async with open_store(postgres_url) as pool:
+        yield pool
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +47,38 @@ def each_desk(memory_pool: Pool, desk_index: Outage) -> Desk:
 
 
 @pytest.fixture(scope="session")
+async def minilm() -> AsyncIterator[MiniLm]:
+    """The default embedder, loaded once."""
+    loaded = await MiniLm.load()
+    yield loaded
+    await loaded.close()
+
+
+@pytest.fixture(scope="session")
+async def meaning_pool(postgres_url: str) -> AsyncIterator[Pool]:
+    """A store of its own: a relay of another embedder's desk would take this one's work."""
+    async with open_store(postgres_url) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session", params=[*DESK_ENGINES.values()], ids=[*DESK_ENGINES])
+async def meaning_index(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, minilm: MiniLm
+) -> AsyncIterator[Outage]:
+    open_engine: OpenEngine = request.param
+    async with open_engine(tmp_path_factory.mktemp("meaning"), minilm) as index:
+        yield index
+
+
+@pytest.fixture
+def meaning_desk(meaning_pool: Pool, meaning_index: Outage, minilm: MiniLm) -> Desk:
+    """The handlers over the default embedder and its gate, on every engine in turn, and on full text alone."""
+    return Desk(pool=meaning_pool, index=meaning_index, embedder=minilm, clock=Turntable(), thresholds=UNCALIBRATED)
+
+
+@pytest.fixture(scope="session")
 async def plane(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MemoryPlane]:
-    """A gateway and a memory service that nothing sweeps."""
-    async with raised_memory_plane(tmp_path_factory.mktemp("plane"), postgres_url) as raised:
+    """A gateway and a memory service that nothing sweeps; a user may hold three hundred memories."""
+    quota = {"MEMORY_USER_QUOTA_ROWS": "300"}
+    async with raised_memory_plane(tmp_path_factory.mktemp("plane"), postgres_url, **quota) as raised:
         yield raised

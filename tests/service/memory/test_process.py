@@ -65,38 +65,6 @@ async def test_what_is_remembered_is_found_and_what_is_forgotten_is_not(
         await gateway_bus.call(subjects.MEMORY_GET, ById(caller=caller, id=tea.id or ""), MemoryView)
 
 
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ("The deadline is 15 Oct", "The deadline is 16 Oct"),
-        ("The port is 8080", "The port is 8081"),
-        ("Ana likes olives", "Ana does not like olives"),
-        ("Alice manages Bob", "Bob manages Alice"),
-    ],
-)
-async def test_a_cosine_alone_never_makes_two_facts_one(
-    gateway_bus: Asking, service: ServiceProcess, caller: Caller, one: str, two: str
-) -> None:
-    [first] = await gateway_bus.remember(caller, one)
-    [second] = await gateway_bus.remember(caller, two)
-    assert (second.status, second.similar_to) == ("created", first.id)
-    [again] = await gateway_bus.remember(caller, f"{one}.")
-    assert (again.status, again.id) == ("duplicate_of", first.id)
-
-
-async def test_a_fact_at_the_very_end_of_the_longest_text_is_found(
-    gateway_bus: Asking, service: ServiceProcess, caller: Caller
-) -> None:
-    text = "The weekly report goes on and on. " * 7_600 + "The vault's code name is heliotrope."
-    [stored] = await gateway_bus.remember(caller, text)
-    assert stored.status == "created"
-
-    async def is_found() -> bool:
-        return await gateway_bus.search(caller, "what is the code name of the vault") == [text]
-
-    await eventually(is_found, within_s=40)
-
-
 async def test_facts_reach_the_bus_with_ids_and_without_texts(
     gateway_bus: Asking, service: ServiceProcess, database: Pool, caller: Caller
 ) -> None:

@@ -1,12 +1,11 @@
 """Recall: what is told, what is not, and what an answer says about it."""
 
-from datetime import timedelta
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from caisson.common.errors import EmptyQuery, InvalidInput, Unavailable
+from caisson.common.errors import InvalidInput, Unavailable
 from caisson.common.memories import Provenance, Search
 from tests.support.memory_desk import Desk, Outage
 
@@ -28,39 +27,10 @@ async def test_an_answer_tells_everything_that_happened(desk: Desk) -> None:
     assert told.retrieval_id.startswith("ret_")
 
 
-async def test_the_same_text_scores_highest(desk: Desk) -> None:
-    await desk.store("the deadline of the audit is the 15 October")
-    same = "the deadline of the audit is the 16 October"
-    await desk.store(same)
-    told = await desk.recalled(same)
-    assert told.hits[0].memory.text == same
-    assert told.hits[0].score == 1.0
-
-
-async def test_what_is_below_the_gate_is_counted_and_not_told(desk: Desk) -> None:
-    await desk.store("apples are stored in the cold cellar under the old mill by the river")
-    told = await desk.recalled("river otters bite swimmers tomorrow afternoon")
-    assert told.hits == []
-    happened = told.diagnostics
-    assert (happened.found, happened.gated) == (1, 1)
-    assert happened.best_cosine is not None
-    assert happened.best_cosine < (happened.gate or 0)
-    assert happened.reason == "filtered below the gate: 1"
-
-
 async def test_nothing_found_is_an_answer_and_no_failure(desk: Desk) -> None:
     told = await desk.recalled("anything at all", on_degraded="fail")
     assert (told.hits, told.diagnostics.found, told.diagnostics.degraded) == ([], 0, [])
     assert told.diagnostics.reason == "nothing that the caller may see was found"
-
-
-@pytest.mark.parametrize("query", ["", " \n", "\u200b", "the and of", "🎉"])
-async def test_a_query_without_content_is_refused_before_anything_is_embedded(desk: Desk, query: str) -> None:
-    await desk.store("I live in Oslo")
-    before = list(desk.embedder.embedded)
-    with pytest.raises(EmptyQuery):
-        await desk.recalled(query)
-    assert desk.embedder.embedded == before
 
 
 async def test_a_budget_takes_whole_memories_and_the_best_one_always(desk: Desk) -> None:
@@ -147,16 +117,6 @@ async def test_many_memories_of_other_sessions_take_no_place_from_the_others(des
     kept = ["whoever wants a draft of the quarterly report on paper asks the front office before noon"]
     assert await desk.search("draft of the report") == kept
     assert await desk.search("draft of the report", session_id="ses_7") == ["draft of the report number 7", *kept]
-
-
-async def test_a_past_time_tells_what_was_in_force_then(desk: Desk, word_index: Outage) -> None:
-    await desk.store("the manager is Ana", subject="team", attribute="manager")
-    between = desk.clock()
-    desk.clock.ahead += timedelta(days=1)
-    await desk.remember("the manager is Bo", subject="team", attribute="manager")
-    for word_index.away in (False, True):
-        assert await desk.search("who is the manager") == ["the manager is Bo"]
-        assert await desk.search("who is the manager", as_of=between) == ["the manager is Ana"]
 
 
 async def test_a_context_quotes_what_a_search_tells(desk: Desk) -> None:

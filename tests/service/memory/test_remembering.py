@@ -8,60 +8,14 @@ from typing import Any
 import pytest
 
 from caisson.common.errors import InvalidInput, PayloadTooLarge
-from caisson.common.memories import ById, NewMemory, PatchMemory, Provenance, Search
+from caisson.common.memories import ById, NewMemory, PatchMemory, Provenance
 from tests.support.memory_desk import Desk
-
-
-async def test_twenty_at_once_make_one_memory_and_get_one_id(desk: Desk) -> None:
-    answers = await asyncio.gather(*(desk.remember("Lives in Oslo") for _ in range(20)))
-    results = [result for answer in answers for result in answer]
-    assert len({result.id for result in results}) == 1
-    assert sorted(result.status for result in results) == ["created"] + ["duplicate_of"] * 19
-    assert await desk.rows("SELECT 1 FROM memory.memories WHERE tenant_id = $1") == [(1,)]
-    [other] = await desk.remember("Lives in Oslo", caller=desk.caller("bo"))
-    assert other.status == "created", "another user's memory is another memory"
-
-
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ("The deadline is 15 Oct", "The deadline is 16 Oct"),
-        ("The service listens on port 8080", "The service listens on port 8081"),
-        ("Ana likes olives", "Ana does not like olives"),
-        ("Alice manages Bob", "Bob manages Alice"),
-    ],
-)
-async def test_near_texts_of_another_meaning_are_two_memories(desk: Desk, one: str, two: str) -> None:
-    context = "As agreed with the whole billing team on Monday:"
-    first = await desk.store(f"{context} {one}")
-    [second] = await desk.remember(f"{context} {two}")
-    assert second.status == "created"
-    assert second.similar_to == first
 
 
 async def test_the_same_in_other_spelling_is_a_duplicate_that_names_its_memory(desk: Desk) -> None:
     first = await desk.store("The deploy port is 8080")
     [again] = await desk.remember("deploy port is 8080.")
     assert (again.status, again.id) == ("duplicate_of", first)
-
-
-async def test_a_newer_fact_takes_the_place_of_the_older_one(desk: Desk) -> None:
-    fact: dict[str, Any] = {"subject": "olives", "attribute": "opinion"}
-    old = await desk.store("likes olives", **fact)
-    between = desk.clock()
-    [new] = await desk.remember("hates olives", **fact)
-    assert (new.status, new.supersedes) == ("superseded", [old])
-    assert await desk.search("olives") == ["hates olives"]
-    assert await desk.search("olives", as_of=between) == ["likes olives"]
-    history = await desk.reading.history(_by_id(desk, new.id))
-    assert [(entry.change, entry.text) for entry in history.entries] == [
-        ("remembered", "likes olives"),
-        ("superseded", "likes olives"),
-        ("remembered", "hates olives"),
-    ]
-    believed = await desk.reading.history(_by_id(desk, new.id, as_of=between))
-    assert [entry.text for entry in believed.entries] == ["likes olives"]
-    assert (await desk.get(old)).superseded_by == new.id
 
 
 async def test_a_chain_of_facts_stays_one_line_under_concurrency(desk: Desk) -> None:
@@ -86,17 +40,6 @@ async def test_a_fact_that_comes_late_goes_into_the_past(desk: Desk) -> None:
     assert await desk.search("Ana reports", as_of=now - timedelta(days=3)) == ["Ana reports to Di"]
     assert await desk.search("Ana reports", as_of=now - timedelta(days=8)) == ["Ana reports to Bo"]
     assert (await desk.get(current)).status == "active"
-
-
-async def test_a_superseded_value_does_not_return_through_its_episode(desk: Desk) -> None:
-    episode = await desk.episode("Ana said that her manager is Bo")
-    said = Provenance(kind="run", run_id="run_1", source=episode)
-    await desk.store("Ana's manager is Bo", subject="Ana", attribute="manager", provenance=said)
-    await desk.store("Ana's manager is Cy", subject="Ana", attribute="manager")
-    context = await desk.recall.context(_search(desk, "Ana's manager"))
-    assert "Cy" in context.text
-    assert "Bo" not in context.text
-    assert (await desk.get(episode)).status == "cold", "kept, and out of recall"
 
 
 async def test_an_external_id_is_one_object_whose_text_may_change(desk: Desk) -> None:
@@ -161,16 +104,6 @@ async def test_a_text_over_the_limit_is_refused_and_one_below_it_is_found_to_its
     assert "heliotrope" in (await desk.search("heliotrope", token_budget=100_000))[0]
 
 
-async def test_what_a_recall_told_is_not_learned_from_its_own_session(desk: Desk) -> None:
-    stored = await desk.store("Ana lives in Oslo")
-    [told] = await desk.search("Where does Ana live", session_id="ses_1")
-    echo = Provenance(kind="run", run_id="run_1", session_id="ses_1")
-    results = await desk.remember(*[f"- {told}."] * 50, provenance=echo, layer="session")
-    assert {(result.status, result.similar_to) for result in results} == {("rejected", stored)}
-    assert all((result.reason or "").startswith("echo") for result in results)
-    assert len(await desk.rows("SELECT 1 FROM memory.memories WHERE tenant_id = $1")) == 1
-
-
 async def test_each_memory_of_a_batch_gets_its_own_answer(desk: Desk) -> None:
     results = await desk.remember("ok thanks", "Likes tea", "key AKIAIOSFODNN7EXAMPLE", "Likes tea", "Likes coffee")
     assert [result.status for result in results] == ["rejected", "created", "rejected", "duplicate_of", "created"]
@@ -204,7 +137,3 @@ async def test_an_idempotent_write_is_one_row_after_a_restart_too(desk: Desk) ->
 
 def _by_id(desk: Desk, id_: str | None, **values: Any) -> ById:
     return ById(caller=desk.caller(), id=id_ or "", **values)
-
-
-def _search(desk: Desk, query: str) -> Search:
-    return Search(caller=desk.caller(), query=query)
