@@ -41,9 +41,9 @@ async def desk_index(
 
 
 @pytest.fixture
-def each_desk(memory_pool: Pool, desk_index: Outage) -> Desk:
+def each_desk(engines_pool: Pool, desk_index: Outage) -> Desk:
     """The handlers on every engine in turn, and on full text alone."""
-    return Desk(pool=memory_pool, index=desk_index, embedder=WordEmbedder(), clock=Turntable())
+    return Desk(pool=engines_pool, index=desk_index, embedder=WordEmbedder(), clock=Turntable())
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +55,8 @@ async def minilm() -> AsyncIterator[MiniLm]:
 
 
 @pytest.fixture(scope="session")
-async def meaning_pool(postgres_url: str) -> AsyncIterator[Pool]:
-    """A store of its own: a relay of another embedder's desk would take this one's work."""
+async def engines_pool(postgres_url: str) -> AsyncIterator[Pool]:
+    """A store of its own: what is never indexed on full text alone waits in it, before a relay's other work."""
     async with open_store(postgres_url) as pool:
         yield pool
 
@@ -71,9 +71,9 @@ async def meaning_index(
 
 
 @pytest.fixture
-def meaning_desk(meaning_pool: Pool, meaning_index: Outage, minilm: MiniLm) -> Desk:
+def meaning_desk(engines_pool: Pool, meaning_index: Outage, minilm: MiniLm) -> Desk:
     """The handlers over the default embedder and its gate, on every engine in turn, and on full text alone."""
-    return Desk(pool=meaning_pool, index=meaning_index, embedder=minilm, clock=Turntable(), thresholds=UNCALIBRATED)
+    return Desk(pool=engines_pool, index=meaning_index, embedder=minilm, clock=Turntable(), thresholds=UNCALIBRATED)
 
 
 @pytest.fixture(scope="session")
