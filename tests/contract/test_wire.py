@@ -52,6 +52,7 @@ from caisson.common.outcome import (
 )
 
 GOLDEN = Path(__file__).with_name("wire.json")
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 HOLDING = Holding(worker_id="w-1", run_id="run_1", fence=2)
 STEP = BashStep(step_id="stp_1", index=0, command="echo 😀", timeout_s=60)
 SECURITY = SecurityEvent(
@@ -83,6 +84,7 @@ GRANT = Grant(
     steps=[STEP],
     resumed_after=1,
     workspace_lost=False,
+    traceparent=TRACEPARENT,
 )
 CONTEXT = RunContext(
     request_id="req_1",
@@ -94,6 +96,7 @@ CONTEXT = RunContext(
     ttl_s=15,
     datasets=["ds_1"],
     credentials={"metrics": SealedCredentials(run=None, tenant="c2VhbGVk")},
+    traceparent=TRACEPARENT,
 )
 SAMPLES: list[Message] = [
     Limits(),

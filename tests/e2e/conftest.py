@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from caisson.stack.nats import SERVICES
 from caisson.stack.stack import Stack
 from tests.support.planes import Plane
+from tests.support.trace_collector import Collector, collecting
 
 ROOT = Path(__file__).parents[2]
 QUICK = {
@@ -41,11 +43,19 @@ async def metrics_api(tokens: dict[str, str]) -> AsyncIterator[str]:
 
 
 @pytest.fixture(scope="session")
+async def traces() -> AsyncIterator[Collector]:
+    """Where every service of the plane tells its spans."""
+    async with collecting() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="session")
 async def whole_plane(
-    tmp_path_factory: pytest.TempPathFactory, metrics_api: str, tokens: dict[str, str]
+    tmp_path_factory: pytest.TempPathFactory, metrics_api: str, tokens: dict[str, str], traces: Collector
 ) -> AsyncIterator[Plane]:
     folder = tmp_path_factory.mktemp("plane")
-    settings = QUICK | {"proxy": {"METRICS_URL": metrics_api}}
+    own = QUICK | {"proxy": {"METRICS_URL": metrics_api}}
+    settings = {service: own.get(service, {}) | _traced(service, traces) for service in SERVICES}
     upstreams = ROOT / "config" / "upstreams.yaml"
     async with Stack(folder, runners=2, upstreams=upstreams, settings=settings) as stack, Plane(stack) as plane:
         for tenant, token in tokens.items():
@@ -59,3 +69,7 @@ async def plane(whole_plane: Plane) -> AsyncIterator[Plane]:
     await whole_plane.stack.ready()
     yield whole_plane
     await whole_plane.stack.ready()
+
+
+def _traced(service: str, traces: Collector) -> dict[str, str]:
+    return {f"{service.upper()}_OTLP_ENDPOINT": traces.url, "OTEL_BSP_SCHEDULE_DELAY": "200"}

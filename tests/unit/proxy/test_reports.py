@@ -42,7 +42,7 @@ class AwayBus:
 
 
 def audit() -> Audit:
-    return Audit(IDS, None, "metrics", b"GET", 403, None, 0, 0, 1.0, 0.001, [], echoed=False)
+    return Audit(IDS, None, "metrics", b"GET", 403, None, 0, 0, 1.0, 0.001, [], echoed=False, traceparent=None)
 
 
 def event(number: int) -> SecurityEvent:

@@ -17,10 +17,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
-from opentelemetry import propagate, trace
+from opentelemetry import trace
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from caisson.common import metrics
+from caisson.common import metrics, tracing
 from caisson.common.errors import (
     CaissonError,
     FieldError,
@@ -138,13 +138,14 @@ class Bus:
     ) -> None:
         """Answer requests on `subject` in this service's queue group. Call before `start`."""
 
-        async def endpoint(body: bytes) -> bytes:
-            reply = await _answer(subject, model, handler, body)
+        async def endpoint(request: tuple[bytes, str | None]) -> bytes:
+            body, traceparent = request
+            reply = await _answer(subject, model, handler, body, traceparent)
             limit = self.connection.max_payload
             return reply if len(reply) <= limit else _too_large(subject, len(reply), limit)
 
-        async def undecoded(message: NatsMessage) -> bytes:
-            return message.body
+        async def undecoded(message: NatsMessage) -> tuple[bytes, str | None]:
+            return message.body, message.headers.get(tracing.HEADER)
 
         subscriber = self._broker.subscriber(
             subject.pattern, queue=self._service, max_workers=_MAX_HANDLERS, decoder=undecoded
@@ -159,12 +160,10 @@ class Bus:
             TimedOut: no answer in time; the effect is unknown.
             Unavailable: nobody serves the subject.
         """
-        headers: dict[str, str] = {}
         with tracer.start_as_current_span(subject.template, kind=trace.SpanKind.CLIENT):
-            propagate.inject(headers)
             try:
                 message = await self.connection.request(
-                    str(subject), request.model_dump_json().encode(), timeout=timeout_s, headers=headers or None
+                    str(subject), request.model_dump_json().encode(), timeout=timeout_s, headers=_trace_headers()
                 )
             except nats.errors.MaxPayloadError as error:
                 raise PayloadTooLarge(f"{subject.template}: over the bus's message size", field="body") from error
@@ -190,7 +189,7 @@ class Bus:
                 str(subject),
                 body,
                 stream=EVENTS_STREAM,
-                headers={"Nats-Msg-Id": message_id},
+                headers={"Nats-Msg-Id": message_id, **(_trace_headers() or {})},
                 timeout=_PUBLISH_TIMEOUT_S,
             )
         except (nats.errors.TimeoutError, TimeoutError) as error:
@@ -220,13 +219,24 @@ class Bus:
         log.warning("bus.connection_error", error=repr(error))
 
 
+def _trace_headers() -> dict[str, str] | None:
+    traceparent = tracing.current()
+    return None if traceparent is None else {tracing.HEADER: traceparent}
+
+
 async def _answer(
-    subject: Subject, model: type[RequestT], handler: Callable[[RequestT], Awaitable[Message]], body: bytes
+    subject: Subject,
+    model: type[RequestT],
+    handler: Callable[[RequestT], Awaitable[Message]],
+    body: bytes,
+    traceparent: str | None,
 ) -> bytes:
     with metrics.RPC_SECONDS.labels(subject=subject.template).time():
         try:
             request = model.model_validate_json(body)
-            with tracer.start_as_current_span(subject.template, kind=trace.SpanKind.SERVER):
+            with tracer.start_as_current_span(
+                subject.template, context=tracing.under(traceparent), kind=trace.SpanKind.SERVER
+            ):
                 reply = await handler(request)
             return b'{"ok":' + reply.model_dump_json().encode() + b"}"
         except ValidationError as error:

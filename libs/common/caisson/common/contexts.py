@@ -46,6 +46,7 @@ class RunContext(Message):
     ttl_s: float
     datasets: list[str]
     credentials: dict[str, SealedCredentials]
+    traceparent: str | None = None
 
 
 def seal(credential: Credential, public_key: str) -> str:

@@ -80,6 +80,7 @@ class Grant(Message):
     steps: list[BashStep]
     resumed_after: int
     workspace_lost: bool
+    traceparent: str | None = None
 
     @property
     def size_bytes(self) -> int:

@@ -47,6 +47,7 @@ from caisson.gateway.api.documents import documented_api
 from caisson.gateway.api.idempotent import Idempotency
 from caisson.gateway.api.memory_calls import MemoryCalls
 from caisson.gateway.api.submissions import Submissions
+from caisson.gateway.api.traced import Traced
 from caisson.gateway.api.waiting import Waiting
 from caisson.gateway.domain.deleting import Deleting
 from caisson.gateway.handlers import LedgerHandlers
@@ -191,6 +192,7 @@ def _bare_application(health: Health) -> FastAPI:
     application.add_exception_handler(HTTPException, problems.on_http_exception)
     application.add_exception_handler(Exception, problems.on_bug)
     application.add_middleware(Edge, refuse=problems.problem)
+    application.add_middleware(Traced)
     return application
 
 

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import structlog
+from opentelemetry import trace
 from prometheus_client import Gauge
 
-from caisson.common import subjects
+from caisson.common import subjects, tracing
 from caisson.common.bus import Bus
 from caisson.common.errors import CaissonError, TimedOut, Unavailable
 from caisson.common.health import Progress
@@ -25,6 +26,7 @@ _AGE_LIMIT_S = 60
 _HOUSEKEEPING_S = 60
 
 log = structlog.get_logger(__name__)
+tracer = trace.get_tracer(__name__)
 
 
 class Relay:
@@ -73,12 +75,13 @@ class Relay:
         """Publish in order and return how many JetStream acknowledged; the rest is unknown and sent again."""
         for sent, event in enumerate(events):
             envelope = event.envelope
+            subject = subjects.event(envelope.type, envelope.ids)
+            context = tracing.under(event.traceparent)
             try:
-                await self._bus.publish_event(
-                    subjects.event(envelope.type, envelope.ids),
-                    envelope.model_dump_json().encode(),
-                    message_id=envelope.id,
-                )
+                with tracer.start_as_current_span(subject.template, context=context, kind=trace.SpanKind.PRODUCER):
+                    await self._bus.publish_event(
+                        subject, envelope.model_dump_json().encode(), message_id=envelope.id
+                    )
             except Unavailable as error:
                 log.warning("relay.unacknowledged", about=event.about, seq=event.seq, reason=error.detail)
                 self._stream_missing = not isinstance(error, TimedOut)

@@ -148,8 +148,8 @@ WITH session AS (
     SELECT session_id FROM ledger.sessions
     WHERE session_id = :session AND tenant_id = :tenant AND deleting_at IS NULL FOR SHARE
 ), run AS (
-    INSERT INTO ledger.runs (run_id, tenant_id, user_id, session_id, plan, timeout_s, metadata, next_seq)
-    SELECT :run, :tenant, :user, :session, :plan, :timeout_s, :metadata, 2
+    INSERT INTO ledger.runs (run_id, tenant_id, user_id, session_id, plan, timeout_s, metadata, traceparent, next_seq)
+    SELECT :run, :tenant, :user, :session, :plan, :timeout_s, :metadata, :traceparent, 2
     WHERE :session::text IS NULL OR EXISTS (SELECT 1 FROM session)
     ON CONFLICT (run_id) DO NOTHING
     RETURNING run_id, created_at
@@ -278,7 +278,7 @@ WITH picked AS (
     SELECT run_id, next_seq - 1, 'run.started', jsonb_build_object('attempt', attempt, 'worker', lease_owner)
     FROM granted
 )
-SELECT g.run_id, g.tenant_id, g.user_id, g.session_id, g.fence, g.attempt, g.request_id, g.plan,
+SELECT g.run_id, g.tenant_id, g.user_id, g.session_id, g.fence, g.attempt, g.request_id, g.plan, g.traceparent,
        extract(epoch FROM g.deadline_at - now())::double precision AS remaining_s, t.uid,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
             'step_id', s.step_id, 'index', s.index, 'command', s.command, 'timeout_s', s.timeout_s)
@@ -299,7 +299,7 @@ WITH renewed AS (
     WHERE r.run_id = held.run_id AND r.fence = held.fence AND r.lease_owner = :worker
       AND r.status = 'running' AND r.lease_expires_at > now()
     RETURNING r.run_id, r.tenant_id, r.user_id, r.session_id, r.fence, r.request_id, r.plan,
-              r.cancel_requested_at IS NOT NULL AS cancelling
+              r.traceparent, r.cancel_requested_at IS NOT NULL AS cancelling
 )
 SELECT renewed.*,
        (SELECT coalesce(jsonb_object_agg(c.upstream, c.sealed), '{}')
@@ -307,7 +307,7 @@ SELECT renewed.*,
 FROM renewed;
 
 -- name: live_leases_of_tenant
-SELECT r.run_id, r.tenant_id, r.user_id, r.session_id, r.fence, r.request_id, r.plan,
+SELECT r.run_id, r.tenant_id, r.user_id, r.session_id, r.fence, r.request_id, r.plan, r.traceparent,
        (SELECT coalesce(jsonb_object_agg(c.upstream, c.sealed), '{}')
         FROM ledger.credentials c WHERE c.tenant_id = r.tenant_id) AS credentials
 FROM ledger.runs r
@@ -560,7 +560,8 @@ ORDER BY e.occurred_at LIMIT :limit
 FOR UPDATE OF e SKIP LOCKED;
 
 -- name: unsent_events
-SELECT e.run_id, e.seq, e.type, e.step_id, e.data, e.occurred_at, r.tenant_id, r.user_id, r.session_id
+SELECT e.run_id, e.seq, e.type, e.step_id, e.data, e.occurred_at, r.tenant_id, r.user_id, r.session_id,
+       r.traceparent
 FROM ledger.events e JOIN ledger.runs r USING (run_id)
 WHERE e.run_id = ANY(:runs::text[]) AND e.published_at IS NULL ORDER BY e.run_id, e.seq;
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from caisson.common import tracing
 from caisson.common.contexts import Credential
 from caisson.common.ids import RunId, SessionId
 from caisson.gateway.api.callers import Caller, Callers
@@ -42,6 +43,7 @@ class Submissions:
             session_id=SessionId(request.session_id) if request.session_id is not None else None,
             plan=checked,
             sealed=self._seal_all(checked, caller),
+            traceparent=tracing.current(),
         )
         created_at = await self._runs.create(run)
         return await self._runs.get(run.run_id, caller.tenant) if created_at is None else accepted(run, created_at)

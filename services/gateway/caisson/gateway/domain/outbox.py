@@ -10,10 +10,11 @@ from caisson.common.envelope import Envelope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsent:
-    """An event to publish; the envelope's id is also its message id."""
+    """An event to publish, in the trace of its run; the envelope's id is also its message id."""
 
     seq: int
     envelope: Envelope
+    traceparent: str | None
 
     @property
     def about(self) -> str:

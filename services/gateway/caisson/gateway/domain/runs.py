@@ -65,7 +65,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """An accepted plan with its ids; `sealed` holds ciphertexts by upstream."""
+    """An accepted plan with its ids; `sealed` holds ciphertexts by upstream, `traceparent` the trace it began in."""
 
     run_id: RunId
     tenant_id: TenantId
@@ -73,6 +73,7 @@ class NewRun:
     session_id: SessionId | None
     plan: Plan
     sealed: dict[str, str]
+    traceparent: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,12 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, time
 
 import structlog
+from opentelemetry import trace
 
+from caisson.common import tracing
 from caisson.common.bus import Bus
 from caisson.common.envelope import Envelope
 from caisson.common.errors import Unavailable
@@ -28,7 +30,10 @@ _AT_ONCE = 16
 _PAUSE_S = 0.1
 _EMPTY = "[]}}"
 
+_NS = 1_000_000_000
+
 log = structlog.get_logger(__name__)
+tracer = trace.get_tracer(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +71,11 @@ class Audits:
     async def flush(self) -> None:
         """Tell what there is; what is not confirmed stays for the next time, under the same message id."""
         records, self._records = self._records, []
+        offset_s = time() - monotonic()
         for audit in records:
             _count(audit)
+            if audit.traceparent is not None:
+                _trace(audit, audit.traceparent, offset_s)
         for batch in _gather(records):
             self._keep(batch)
         while self._batches:
@@ -104,6 +112,27 @@ def _count(audit: Audit) -> None:
     metrics.REQUESTS.add(upstream, audit.status, audit.duration_s)
     if audit.echoed:
         metrics.CREDENTIAL_ECHOED.labels(upstream=upstream).inc()
+
+
+def _trace(audit: Audit, traceparent: str, offset_s: float) -> None:
+    """Tell the request's span after the fact: while it was carried, nobody waited for it."""
+    began_s = audit.started_s + offset_s
+    attributes: dict[str, str | int] = {
+        "caisson.upstream": audit.upstream or "",
+        "http.response.status_code": audit.status,
+    }
+    if audit.reason is not None:
+        attributes["caisson.reason"] = audit.reason
+    span = tracer.start_span(
+        f"{audit.method.decode('latin-1')} {audit.upstream or 'refused'}",
+        context=tracing.under(traceparent),
+        kind=trace.SpanKind.CLIENT,
+        attributes=attributes,
+        start_time=int(began_s * _NS),
+    )
+    if audit.ids is not None:
+        tracing.describe(span, audit.ids)
+    span.end(end_time=int((began_s + audit.duration_s) * _NS))
 
 
 def _gather(records: list[Audit]) -> Iterator[_Batch]:

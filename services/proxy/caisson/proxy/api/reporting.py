@@ -68,5 +68,6 @@ def report_end(recorder: Recorder, exchange: "Exchange", status: int, reason: Re
             monotonic() - exchange.started,
             _NOWHERE if forward is None else forward.findings,
             delivery is not None and delivery.echoed,
+            None if caller is None else caller.context.traceparent,
         )
     )

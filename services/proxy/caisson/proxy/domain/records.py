@@ -25,7 +25,8 @@ class Audit:
 
     `ids` are None for a request of an unknown run, `route` for one that was refused, `upstream` for one that meant
     none. `reason` is the code of a refusal or failure, `started_s` is on this process's monotonic clock, `findings`
-    are the places where the client had written a tenant, `echoed` says that the answer held the credential.
+    are the places where the client had written a tenant, `echoed` says that the answer held the credential,
+    `traceparent` is the trace of the run.
     """
 
     ids: Ids | None
@@ -40,6 +41,7 @@ class Audit:
     duration_s: float
     findings: Findings
     echoed: bool
+    traceparent: str | None
 
 
 class Recorder(Protocol):

@@ -12,6 +12,7 @@ import structlog
 from opentelemetry import trace
 
 from caisson.common import metrics as shared
+from caisson.common import tracing
 from caisson.common.errors import Unavailable
 from caisson.common.leases import BashStep, SecurityEvent
 from caisson.common.outcome import Blocked as BlockedOutcome
@@ -65,7 +66,8 @@ class StepWork:
 
     async def carry_out(self, step: BashStep) -> Result:
         """Return the result of a step whose start is recorded."""
-        with tracer.start_as_current_span("step"):
+        with tracer.start_as_current_span("step") as span:
+            tracing.describe(span, step_ids(self._grant, step.step_id))
             try:
                 decision = await self._guards.inspect(step.command, self._trusted)
                 match decision:

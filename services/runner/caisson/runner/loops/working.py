@@ -10,7 +10,7 @@ from typing import assert_never
 import structlog
 from opentelemetry import trace
 
-from caisson.common import telemetry
+from caisson.common import telemetry, tracing
 from caisson.common.leases import BashStep, FinishRun, FinishStep, StartStep
 from caisson.runner import metrics
 from caisson.runner.domain import plan
@@ -43,7 +43,8 @@ class RunWork:
         telemetry.bind(run_ids(held.grant))
         quarters = Quarters(self._rooms, held.grant)
         try:
-            with tracer.start_as_current_span("run"):
+            with tracer.start_as_current_span("run", context=tracing.under(held.grant.traceparent)) as span:
+                tracing.describe(span, run_ids(held.grant))
                 await self._carry_through(held, quarters)
             held.end = End.FINISHED
         except LetGo as gone:

@@ -210,6 +210,7 @@ class PostgresLeases:
             steps=[BashStep.model_validate(step) for step in row["steps"]],
             resumed_after=row["recorded"],
             workspace_lost=row["fence"] > 1 and row["recorded"] > 0,
+            traceparent=row["traceparent"],
         )
         return Granted(grant=grant, context=context_of(row, lease_s=self._lease_s), more_queued=row["more_queued"])
 

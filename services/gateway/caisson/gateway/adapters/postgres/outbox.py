@@ -75,7 +75,7 @@ def _unsent(row: Any) -> Unsent:
         occurred_at=row["occurred_at"],
         data=row["data"],
     )
-    return Unsent(seq=row["seq"], envelope=envelope)
+    return Unsent(seq=row["seq"], envelope=envelope, traceparent=row["traceparent"])
 
 
 def _deletion(row: Any) -> Unsent:
@@ -88,4 +88,4 @@ def _deletion(row: Any) -> Unsent:
         occurred_at=row["deleted_at"],
         data={"removed": row["removed"]},
     )
-    return Unsent(seq=1, envelope=envelope)
+    return Unsent(seq=1, envelope=envelope, traceparent=None)

@@ -79,6 +79,7 @@ def context_of(row: Row, *, lease_s: float) -> RunContext:
         ttl_s=lease_s,
         datasets=plan["datasets"],
         credentials=context_credentials(plan["sealed"], row["credentials"]),
+        traceparent=row["traceparent"],
     )
 
 

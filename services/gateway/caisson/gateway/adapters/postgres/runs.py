@@ -43,6 +43,7 @@ class PostgresRuns:
                 plan=plan,
                 timeout_s=float(run.plan.limits.timeout_s),
                 metadata=run.plan.metadata,
+                traceparent=run.traceparent,
                 step_ids=[step.step_id for step in run.plan.steps],
                 commands=[step.command for step in run.plan.steps],
                 timeouts=[float(step.timeout_s) for step in run.plan.steps],
