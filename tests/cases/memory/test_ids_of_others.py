@@ -43,17 +43,19 @@ async def of_memory(asker: httpx.AsyncClient, id_: str) -> list[httpx.Response]:
     ]
 
 
-async def of_recall(asker: httpx.AsyncClient, id_: str) -> list[httpx.Response]:
-    """Everything that one may say about a recall."""
-    return [
-        await asker.post("/v1/memories/feedback", json={"retrieval_id": id_, "reward": reward}) for reward in (1, -1)
-    ]
+async def of_recall_or_receipt(asker: httpx.AsyncClient, id_: str) -> list[httpx.Response]:
+    """Everything that one may say about a recall, or ask about a deletion."""
+    bodies = [{"retrieval_id": id_, "reward": reward} for reward in (1, -1)]
+    receipt = await asker.get(f"/v1/memories/receipts/{id_}")
+    return [receipt, *[await asker.post("/v1/memories/feedback", json=body) for body in bodies]]
 
 
 async def test_another_tenants_ids_answer_like_ids_that_never_were(plane: MemoryPlane) -> None:
     """M5. Get, patch, delete, history and feedback by A's ids with B's key: the bytes of a random id's answer."""
     tenant = new_tenant()
     async with plane.asker(tenant) as ana:
+        gone = await remember(ana, "the safe opened with 44-55-66")
+        receipt = (await ana.delete(f"/v1/memories/{gone}")).json()["id"]
         id_ = await remember(ana, "the safe opens with 11-22-33", external_id="safe")
         told = await ana.post("/v1/memories/search", json={"query": "what opens the safe"})
         recall, before = told.json()["retrieval_id"], (await ana.get(f"/v1/memories/{id_}")).json()
@@ -69,9 +71,10 @@ async def test_another_tenants_ids_answer_like_ids_that_never_were(plane: Memory
                     answers = [*map(heard, await of_memory(asker, known))]
                     assert answers == [*map(heard, await of_memory(asker, unknown))]
                     assert {status for status, _, _ in answers} == {404}
-                answers = [*map(heard, await of_recall(asker, recall))]
-                assert answers == [*map(heard, await of_recall(asker, new_id("ret")))]
-                assert {status for status, _, _ in answers} == {404}
+                for known, unknown in ((recall, new_id("ret")), (receipt, new_id("job"))):
+                    answers = [*map(heard, await of_recall_or_receipt(asker, known))]
+                    assert answers == [*map(heard, await of_recall_or_receipt(asker, unknown))]
+                    assert {status for status, _, _ in answers} == {404}
         assert (await ana.get(f"/v1/memories/{id_}")).json() == before
         reward = {"retrieval_id": recall, "reward": 1}
         assert (await ana.post("/v1/memories/feedback", json=reward)).json() == {"updated": [id_]}

@@ -33,6 +33,8 @@ class Caller:
             "memory_id": self.make("/v1/memories", {"text": "the gate is blue"}),
             "user_id": "u-2",
         }
+        doomed = self.make("/v1/memories", {"text": "the gate was red"})
+        self.known["receipt_id"] = str(self.client.delete(f"/v1/memories/{doomed}").json()["id"])
 
     def make(self, path: str, body: dict[str, Any]) -> str:
         answer = self.client.post(path, json=body)
