@@ -24,6 +24,7 @@ from caisson.common.memories import (
     ConsolidationPlan,
     MemoryView,
     NewMemory,
+    PatchMemory,
     Provenance,
     Recalled,
     Receipt,
@@ -220,6 +221,9 @@ class Desk:
 
     async def get(self, id_: str, *, caller: Caller | None = None, as_of: datetime | None = None) -> MemoryView:
         return await self.reading.get(ById(caller=caller or self.caller(), id=id_, as_of=as_of))
+
+    async def correct(self, id_: str, *, caller: Caller | None = None, **changes: Any) -> MemoryView:
+        return await self.remembering.correct(PatchMemory(caller=caller or self.caller(), id=id_, **changes))
 
     async def delete(self, id_: str, *, caller: Caller | None = None) -> Receipt:
         return await self.forgetting.delete(ById(caller=caller or self.caller(), id=id_))

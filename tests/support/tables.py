@@ -1,4 +1,4 @@
-"""Everything that the ledger stores, as one text: for tests of what must not be in it."""
+"""Everything that a database stores: for tests of what must not be in it."""
 
 import asyncpg
 
@@ -18,3 +18,16 @@ async def whole_ledger(ledger: asyncpg.Pool) -> str:
     ]
     rows = [row for text in texts for row in await ledger.fetch(text)]
     return "\n".join(str(row[0]) for row in rows)
+
+
+async def tables_with(pool: asyncpg.Pool, text: str) -> list[str]:
+    """Return every table of the database in which a text stands anywhere."""
+    tables = await pool.fetch(
+        "SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables"
+        " WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
+    )
+    return [
+        row["name"]
+        for row in tables
+        if await pool.fetchval(f"SELECT count(*) FROM {row['name']} t WHERE t::text LIKE $1", f"%{text}%")
+    ]

@@ -11,24 +11,6 @@ from caisson.memory.handlers.distilling import DistillingHandlers
 from tests.support.memory_desk import Desk
 
 
-async def test_fifty_episodes_are_kept_and_a_second_run_changes_nothing(desk: Desk) -> None:
-    ids = [await desk.episode(f"deployed service {n} to production", run=f"run_{n}") for n in range(50)]
-    shown = await desk.consolidate(dry_run=True)
-    assert (shown.applied, shown.created) == (False, [])
-    assert {id_ for group in shown.groups for id_ in group["sources"]} == set(ids)
-    done = await desk.consolidate()
-    assert [group["sources"] for group in done.groups] == [group["sources"] for group in shown.groups]
-    rows = await desk.rows("SELECT memory_id, status FROM memory.memories WHERE tenant_id = $1")
-    assert {row["memory_id"]: row["status"] for row in rows} == {
-        **dict.fromkeys(ids, "cold"),
-        **dict.fromkeys(done.created, "active"),
-    }
-    told = "\n".join([(await desk.get(id_)).text for id_ in done.created])
-    assert all(f"deployed service {n} to production" in told for n in range(50)), "nothing of them is lost"
-    again = await desk.consolidate()
-    assert (again.groups, again.created) == ([], [])
-
-
 async def test_a_group_never_crosses_owners_or_scopes(desk: Desk) -> None:
     bo = desk.caller("bo")
     for n in range(2):

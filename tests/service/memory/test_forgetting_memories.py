@@ -2,8 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,51 +10,16 @@ from caisson.common.envelope import Envelope
 from caisson.common.errors import Conflict, Denied, NotFound
 from caisson.common.ids import TenantId
 from caisson.common.memories import Distil, OfUser, PatchMemory, Provenance
-from caisson.common.postgres import Pool, load_queries
+from caisson.common.postgres import load_queries
 from caisson.memory.adapters.postgres.jobs import PostgresJobs
 from caisson.memory.app import QUERIES_FILE
 from caisson.memory.domain.jobs import JobKind
 from caisson.memory.handlers.callers import principal_of
-from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
+from tests.support.memory_desk import Desk, Outage
+from tests.support.tables import tables_with
 
 CANARY = "qzx7391"
 PEOPLE = ("ana", "ben", "cleo")
-
-
-async def test_a_forgotten_episode_leaves_no_trace_in_tables_points_caches_or_files(
-    memory_pool: Pool, tmp_path: Path
-) -> None:
-    embedder = WordEmbedder()
-    async with open_index(tmp_path, embedder) as index:
-        desk = Desk(pool=memory_pool, index=index, embedder=embedder, clock=Turntable())
-        canary = await desk.episode(f"canary-{CANARY} likes cello", subject="music")
-        others = [await desk.episode(text, subject="music") for text in ("likes viola", "likes oboe", "likes harp")]
-        [summary] = (await desk.consolidate()).created
-        await desk.distilling.distil(Distil(caller=desk.caller(), candidates=[f"canary-{CANARY} likes cello"] * 3))
-        told = await desk.recalled("who likes cello", session_id="ses_1")
-        assert CANARY in told.hits[0].memory.text, "the cache is warm"
-
-        receipt = await desk.delete(canary)
-
-        assert (receipt.deleted, receipt.rebuilt, receipt.complete) == ([canary], [summary], True)
-        assert receipt.tombstones > 0
-        rebuilt = await desk.get(summary)
-        assert rebuilt.text == "likes viola (ok)\nlikes oboe (ok)\nlikes harp (ok)"
-        assert rebuilt.sources == sorted(others)
-        assert CANARY not in str(await desk.recalled("who likes cello", session_id="ses_1"))
-        assert await _tables_with(memory_pool, CANARY) == []
-        await index.optimize()
-        assert [path for path in tmp_path.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()] == []
-
-        again = await desk.consolidate()
-        assert again.created == []
-        [relearned] = await desk.remember(
-            f"canary-{CANARY} likes cello", provenance=Provenance(kind="import"), layer="semantic"
-        )
-        assert relearned.status == "rejected"
-        assert (relearned.reason or "").startswith("forgotten")
-        [on_purpose] = await desk.remember(f"canary-{CANARY} likes cello", confirmations=1)
-        assert on_purpose.status == "created", "a person may say it again on purpose"
 
 
 async def test_deleting_a_summary_takes_the_episodes_that_nothing_else_uses(desk: Desk) -> None:
@@ -76,17 +39,6 @@ async def test_a_fact_said_by_itself_stays_when_what_was_made_from_it_goes(desk:
     assert set((await desk.delete(fact)).deleted) == {fact, derived}
 
 
-async def test_an_id_from_create_deletes_and_an_unknown_one_is_not_found(desk: Desk) -> None:
-    id_ = await desk.store("Likes tea")
-    assert (await desk.delete(id_)).deleted == [id_]
-    for act in (desk.delete, desk.get):
-        with pytest.raises(NotFound):
-            await act(id_)
-    assert await desk.indexed() == set()
-    points = await desk.rows("SELECT 1 FROM memory.index_outbox WHERE tenant_id = $1")
-    assert points == [], "nothing waits that could bring it back"
-
-
 async def test_only_its_owner_deletes_or_changes_a_shared_memory(desk: Desk) -> None:
     id_ = await desk.store("The office is in Oslo", scopes=["tenant", "user:ana"])
     bo = desk.caller("bo")
@@ -95,22 +47,6 @@ async def test_only_its_owner_deletes_or_changes_a_shared_memory(desk: Desk) -> 
         await desk.delete(id_, caller=bo)
     with pytest.raises(Denied):
         await desk.remembering.correct(PatchMemory(caller=bo, id=id_, text="The office is in Rome"))
-
-
-async def test_one_call_erases_257_memories_and_nobody_elses(desk: Desk) -> None:
-    bo = desk.caller("bo")
-    for start in range(0, 257, 100):
-        await desk.remember(*(f"Ana's note number {n}" for n in range(start, min(start + 100, 257))))
-    kept = [await desk.store(f"Bo's note number {n}", caller=bo) for n in range(3)]
-    receipt = await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana"))
-    assert (receipt.count, receipt.vectors, receipt.complete, receipt.resume) == (257, 257, True, None)
-    rows = await desk.rows("SELECT memory_id FROM memory.memories WHERE tenant_id = $1")
-    assert {row["memory_id"] for row in rows} == set(kept) == await desk.indexed()
-    assert len(await desk.search("note number", caller=bo)) == 3
-    for table in ("history", "sources", "lexemes", "index_outbox", "events"):
-        assert (
-            await desk.rows(f"SELECT 1 FROM memory.{table} WHERE tenant_id = $1 AND {table}::text LIKE '%Ana%'") == []
-        )
 
 
 async def test_an_erasure_goes_on_where_it_stopped(desk: Desk) -> None:
@@ -203,42 +139,6 @@ async def test_a_receipt_is_told_to_whom_it_was_given_and_is_unknown_to_others(d
             await asked
 
 
-async def _end(desk: Desk, id_: str) -> None:
-    await desk.delete(id_)
-
-
-async def _erase(desk: Desk, _: str) -> None:
-    await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana"))
-
-
-async def _supersede(desk: Desk, _: str) -> None:
-    await desk.store("Ana drinks coffee now", subject="Ana", attribute="drink")
-
-
-async def _expire(desk: Desk, id_: str) -> None:
-    moment = desk.clock() + timedelta(seconds=1)
-    await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, expires_at=moment))
-    desk.clock.ahead = timedelta(seconds=5)
-
-
-async def _restate(desk: Desk, _: str) -> None:
-    await desk.remember(
-        "Ana drinks water", external_id="drink", scopes=["team:a"], caller=desk.caller("ana", "team:a")
-    )
-    await desk.remember("Ana drinks water", external_id="drink")
-
-
-@pytest.mark.parametrize("change", [_end, _erase, _supersede, _expire, _restate])
-async def test_a_warm_recall_misses_what_changed_at_once_in_a_second_process_too(desk: Desk, change: Any) -> None:
-    id_ = await desk.store("Ana drinks tea", subject="Ana", attribute="drink", external_id="drink")
-    second = Desk(pool=desk.pool, index=desk.index, embedder=WordEmbedder(), clock=desk.clock, tenant=desk.tenant)
-    for warm in (desk, second, desk):
-        assert await warm.search("what does Ana drink tea") == ["Ana drinks tea"]
-    await change(desk, id_)
-    for cold in (desk, second):
-        assert "Ana drinks tea" not in await cold.search("what does Ana drink tea")
-
-
 async def test_a_relay_in_flight_cannot_bring_a_deleted_point_back(desk: Desk) -> None:
     id_ = await desk.store("Likes tea")
     await desk.inventory.enqueue(desk.tenant, {id_: 1})
@@ -280,7 +180,7 @@ async def test_what_a_session_said_is_nowhere_after_its_end_and_cannot_come_back
         await desk.get(made)
     await desk.indexer.relay(64)
     assert await desk.indexed() == set()
-    assert await _tables_with(desk.pool, id_) == ["memory.events"], "as an id among facts that are to be told"
+    assert await tables_with(desk.pool, id_) == ["memory.events"], "as an id among facts that are to be told"
     recalls = "SELECT count(*) FROM memory.retrievals WHERE tenant_id = $1 AND session_id = 'ses_1'"
     await end(desk, "ses_1")
     assert (await desk.rows(recalls))[0][0] == 0
@@ -322,15 +222,3 @@ async def end(desk: Desk, session: str) -> None:
         data={"removed": {}},
     )
     await desk.forgetting.end_session(fact)
-
-
-async def _tables_with(pool: Pool, text: str) -> list[str]:
-    tables = await pool.fetch(
-        "SELECT table_schema || '.' || table_name AS name FROM information_schema.tables"
-        " WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
-    )
-    return [
-        row["name"]
-        for row in tables
-        if await pool.fetchval(f"SELECT count(*) FROM {row['name']} t WHERE t::text LIKE $1", f"%{text}%")
-    ]

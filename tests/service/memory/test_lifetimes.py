@@ -3,60 +3,15 @@
 import asyncio
 from datetime import timedelta
 
-import pytest
-
-from caisson.common.errors import NotFound
-from caisson.common.memories import ById, ListMemories, OfUser, PatchMemory, Search
+from caisson.common.memories import ById, ListMemories, PatchMemory
 from caisson.memory.domain.housekeeping import Unused
 from tests.support.memory_desk import Desk
-
-
-async def test_an_expired_memory_is_told_nowhere_before_any_sweep(desk: Desk) -> None:
-    id_ = await desk.store("The guest code is 4711", expires_at=desk.clock() + timedelta(seconds=1))
-    kept = await desk.store("The guest entrance is north")
-    desk.clock.ahead = timedelta(seconds=2)
-    assert await desk.search("guest code") == ["The guest entrance is north"]
-    assert "4711" not in (await desk.recall.context(Search(caller=desk.caller(), query="guest code"))).text
-    listed = await desk.reading.page(ListMemories(caller=desk.caller()))
-    assert [item.id for item in listed.items] == [kept]
-    exported = await desk.reading.export(OfUser(caller=desk.caller(), user_id="ana"))
-    assert [item.id for item in exported.items] == [kept]
-    for act in (desk.reading.get, desk.reading.history, desk.forgetting.delete):
-        with pytest.raises(NotFound):
-            await act(ById(caller=desk.caller(), id=id_))
-
-
-async def test_reading_extends_nothing_and_the_sweep_takes_row_and_points(desk: Desk) -> None:
-    end = desk.clock() + timedelta(hours=1)
-    id_ = await desk.store("The guest code is 4711", expires_at=end)
-    for _ in range(3):
-        await desk.search("guest code")
-        assert (await desk.get(id_)).expires_at == end
-    desk.clock.ahead = timedelta(hours=2)
-    await desk.pool.execute(
-        "UPDATE memory.memories SET expires_at = now() - interval '1 second' WHERE memory_id = $1", id_
-    )
-    assert await desk.housekeeping.drop_expired(await desk.lease()) >= 1
-    await desk.indexer.relay(64)
-    assert await desk.indexed() == set()
-    assert await desk.rows("SELECT rows, bytes FROM memory.usage WHERE tenant_id = $1") == [(0, 0), (0, 0)]
 
 
 async def test_an_expired_text_may_be_said_again(desk: Desk) -> None:
     first = await desk.store("The guest code is 4711", expires_at=desk.clock() + timedelta(seconds=1))
     desk.clock.ahead = timedelta(seconds=2)
     assert await desk.store("The guest code is 4711") != first
-
-
-async def test_a_time_in_the_past_is_asked_by_validity_and_expiry_ends_everything(desk: Desk) -> None:
-    """An end of validity says until when something was true; an expiry says until when it may be kept at all."""
-    now = desk.clock()
-    january, february = now - timedelta(days=60), now - timedelta(days=30)
-    await desk.store("The office is in Oslo", valid_from=january, valid_to=february + timedelta(seconds=1))
-    assert await desk.search("office") == []
-    assert await desk.search("office", as_of=january + timedelta(days=14)) == ["The office is in Oslo"]
-    assert await desk.search("office", as_of=february + timedelta(days=1)) == []
-    assert await desk.search("office", as_of=january - timedelta(days=1)) == []
 
 
 async def test_the_long_unused_goes_cold_and_an_exact_hit_or_a_hand_wakes_it(desk: Desk) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from caisson.common.errors import InvalidInput, PayloadTooLarge
-from caisson.common.memories import ById, NewMemory, PatchMemory, Provenance
+from caisson.common.memories import ById, NewMemory, Provenance
 from tests.support.memory_desk import Desk
 
 
@@ -109,17 +109,6 @@ async def test_each_memory_of_a_batch_gets_its_own_answer(desk: Desk) -> None:
     assert [result.status for result in results] == ["rejected", "created", "rejected", "duplicate_of", "created"]
     assert results[2].reason == "secret: the text holds an AWS access key"
     assert results[3].id == results[1].id
-
-
-async def test_a_patch_changes_what_it_names_and_nothing_else(desk: Desk) -> None:
-    expires = desk.clock() + timedelta(days=9)
-    id_ = await desk.store("Likes tea", tags=["a"], importance=0.9, expires_at=expires, metadata={"k": 1})
-    before = await desk.get(id_)
-    after = await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=id_, text="Likes green tea"))
-    changed = {"text": "Likes green tea", "version": 2, "updated_at": after.updated_at}
-    assert after.model_dump() == before.model_dump() | changed
-    assert after.updated_at > before.updated_at
-    assert await desk.search("green tea") == ["Likes green tea"]
 
 
 async def test_an_idempotent_write_is_one_row_after_a_restart_too(desk: Desk) -> None:
