@@ -24,7 +24,7 @@ from caisson.memory.adapters.fulltext import FullText
 from caisson.memory.adapters.minilm import MiniLm
 from caisson.memory.adapters.postgres.reading import PostgresReading
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.app import QUERIES_FILE
 from caisson.memory.domain.gating import UNCALIBRATED
 from caisson.memory.domain.indexing import Vector

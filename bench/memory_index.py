@@ -22,7 +22,7 @@ from bench.figures import Figure, percentile
 from bench.memory_corpus import BIG, EVERYBODY, IDENTITY, TENANTS, TOP, USERS, WORDS, Corpus, a_filter
 from caisson.common.ids import TenantId
 from caisson.memory.adapters.minilm import MiniLm
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.qdrant_server import ServerIndex
 from caisson.memory.domain.indexing import Candidates, Index
 

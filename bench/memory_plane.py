@@ -24,7 +24,7 @@ from caisson.common.postgres import Pool, connect_pool, migrate
 from caisson.common.settings import ServiceSettings
 from caisson.common.subjects import Subject
 from caisson.memory.adapters.minilm import MiniLm
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.app import MIGRATIONS_DIR, SCHEMA
 from caisson.memory.domain.indexing import Point, Vector
 from caisson.memory.domain.layers import Layer

@@ -9,7 +9,7 @@ import uvloop
 from bench.memory_corpus import IDENTITY, LIMIT, TENANTS, WORDS, a_filter
 from caisson.common.ids import TenantId
 from caisson.memory.adapters.minilm import MiniLm
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.domain.indexing import IndexQuery
 
 MIB = 1 << 20

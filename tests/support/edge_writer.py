@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 
 from caisson.common.ids import TenantId
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from tests.support.memory_points import IDENTITY, a_point
 
 

@@ -49,7 +49,7 @@ from caisson.memory.adapters.postgres.leases import PostgresLeases
 from caisson.memory.adapters.postgres.reading import PostgresReading
 from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.consolidating import Consolidator

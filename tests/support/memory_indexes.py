@@ -16,7 +16,7 @@ from qdrant_client import AsyncQdrantClient
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.qdrant_server import ServerIndex
 from caisson.memory.adapters.qdrant_server_collections import connect
 from caisson.memory.domain.indexing import Index

@@ -14,10 +14,12 @@ import qdrant_edge as edge
 
 from caisson.common.errors import Misconfigured, Unavailable
 from caisson.memory.adapters.bm25 import Bm25
+from caisson.memory.adapters.embedder_stamp import stamp
 from caisson.memory.adapters.point_payload import Field
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
-from caisson.memory.adapters.qdrant_edge_engine import EdgeEngine
-from caisson.memory.adapters.qdrant_edge_requests import dense_leg, filter_of, lexical_leg
+from caisson.memory.adapters.qdrant_edge.folder import ShardFolder
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.requests import dense_leg, filter_of, lexical_leg
+from caisson.memory.adapters.qdrant_edge.work import remove, size
 from caisson.memory.adapters.restrictions import AnyOf, Restriction, visible
 from caisson.memory.domain.indexing import EmbedderIdentity
 from tests.support.memory_points import IDENTITY, a_filter, a_point, a_tenant, asking, vector_of
@@ -86,21 +88,21 @@ async def test_another_embedder_is_refused_unless_it_rebuilds(
 
 
 async def test_optimizing_drops_what_was_deleted_while_writes_go_on(tmp_path: Path) -> None:
-    tenant, index = a_tenant(), await EdgeIndex.open(tmp_path, IDENTITY)
-    await index.upsert([a_point(tenant, f"row {n}", f"mem-{n}") for n in range(24_000)])
+    tenant, index = a_tenant(), await EdgeIndex.open(tmp_path, IDENTITY, erase_within_s=0)
+    await index.upsert([a_point(tenant, f"row {n}", f"mem-{n}") for n in range(2_400)])
     before = _shard(tmp_path)
-    await index.delete_memories(tenant, [f"mem-{n}" for n in range(20_000)])
+    await index.delete_memories(tenant, [f"mem-{n}" for n in range(400)])
     optimizing = asyncio.create_task(index.optimize())
     written = [f"new-{n}" for n in range(40)]
     for n, memory_id in enumerate(written):
         await index.upsert([a_point(tenant, f"new row {n}", memory_id)])
-        await index.delete_memories(tenant, [f"mem-{20_000 + n}", f"mem-{23_999 - n}"])
+        await index.delete_memories(tenant, [f"mem-{400 + n}", f"mem-{2_399 - n}"])
     await optimizing
-    expected = {f"mem-{n}" for n in range(20_040, 23_960)} | set(written)
+    expected = {f"mem-{n}" for n in range(440, 2_360)} | set(written)
     for _ in ("as it is", "and opened again"):
         assert {memory_id async for _, memory_id, _ in index.stored(tenant)} == expected
-        found = (await index.search(asking("row 23000"), a_filter(tenant))).found
-        assert found[0].memory_id == "mem-23000"
+        found = (await index.search(asking("row 2300"), a_filter(tenant))).found
+        assert found[0].memory_id == "mem-2300"
         await index.close()
         index = await EdgeIndex.open(tmp_path, IDENTITY)
     await index.close()
@@ -116,28 +118,29 @@ async def test_closed_is_unavailable_and_closing_twice_is_nothing(tmp_path: Path
 
 
 async def test_our_fusion_is_the_engines_own(tmp_path: Path) -> None:
-    engine = await EdgeEngine.open(tmp_path, IDENTITY, rebuild=False)
-    index, tenant = EdgeIndex(engine, IDENTITY), a_tenant()
+    index, tenant = await EdgeIndex.open(tmp_path, IDENTITY), a_tenant()
     words = ["tide", "buoy", "lock", "barge", "tug", "quay"]
     texts = [f"{words[n % 6]} {words[n % 5]} at " + " ".join(f"pier{i}" for i in range(n)) for n in range(60)]
     await index.upsert([a_point(tenant, text, text) for text in texts])
-    for word in words:
-        ours = await index.search(asking(f"{word} tide", limit=15), a_filter(tenant))
-        theirs = await engine.read(_fused, f"{word} tide", visible(a_filter(tenant)), 15)
-        assert {c.memory_id: pytest.approx(c.fused) for c in ours.found} == theirs
-        assert ours.found[0].memory_id == next(iter(theirs))
+    ours = {word: (await index.search(asking(f"{word} tide", limit=15), a_filter(tenant))).found for word in words}
     await index.close()
+    shard = _opened(tmp_path)
+    for word in words:
+        theirs = _fused(shard, f"{word} tide", visible(a_filter(tenant)), 15)
+        assert {c.memory_id: pytest.approx(c.fused) for c in ours[word]} == theirs
+        assert ours[word][0].memory_id == next(iter(theirs))
+    shard.close()
 
 
 async def test_no_values_match_nothing_and_no_restriction_is_without_a_tenant(tmp_path: Path) -> None:
-    engine = await EdgeEngine.open(tmp_path, IDENTITY, rebuild=False)
-    index, tenant = EdgeIndex(engine, IDENTITY), a_tenant()
+    index, tenant = await EdgeIndex.open(tmp_path, IDENTITY), a_tenant()
     await index.upsert([a_point(tenant, "one"), a_point(a_tenant(), "two")])
-    assert await engine.read(_counted, Restriction(tenant)) == 1
-    assert await engine.read(_counted, Restriction(tenant, (AnyOf(Field.ACCESS, ()),))) == 0
-    await engine.remove(Restriction(tenant, (AnyOf(Field.MEMORY, ()),)))
-    assert await index.count() == 2
     await index.close()
+    shard = _opened(tmp_path)
+    nothing = Restriction(tenant, (AnyOf(Field.ACCESS, ()),))
+    remove(shard, nothing)
+    assert [size(shard, which) for which in (Restriction(tenant), nothing, None)] == [1, 0, 2]
+    shard.close()
 
 
 def _fused(shard: edge.EdgeShard, text: str, restriction: Restriction, limit: int) -> dict[str, float]:
@@ -159,8 +162,9 @@ def _fused(shard: edge.EdgeShard, text: str, restriction: Restriction, limit: in
     return {(hit.payload or {})[Field.MEMORY.value]: hit.score for hit in hits}
 
 
-def _counted(shard: edge.EdgeShard, restriction: Restriction) -> int:
-    return shard.count(edge.CountRequest(exact=True, filter=filter_of(restriction)))
+def _opened(folder: Path) -> edge.EdgeShard:
+    """The engine over a folder that nobody has open."""
+    return ShardFolder(folder, stamp(IDENTITY)).open(rebuild=False).shard
 
 
 def _shard(folder: Path) -> str:

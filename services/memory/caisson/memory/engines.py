@@ -6,7 +6,7 @@ from caisson.common.errors import Misconfigured
 from caisson.memory.adapters.chat_http import HttpChat
 from caisson.memory.adapters.embedding_http import HttpEmbedder
 from caisson.memory.adapters.minilm import MiniLm
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.wordllama import WordLlama
 from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index
 from caisson.memory.settings import EmbedderKind, EmbedderSettings, IndexEngine, MemorySettings
@@ -45,7 +45,9 @@ async def open_index(settings: MemorySettings, identity: EmbedderIdentity, *, re
         Misconfigured: when another process has it open, another embedder wrote it, or its address is missing.
     """
     if settings.index is IndexEngine.EDGE:
-        return await EdgeIndex.open(settings.index_dir, identity, rebuild=rebuild)
+        return await EdgeIndex.open(
+            settings.index_dir, identity, rebuild=rebuild, erase_within_s=settings.erase_within_s
+        )
     if settings.qdrant_url is None:
         raise Misconfigured("MEMORY_INDEX=server needs MEMORY_QDRANT_URL")
     # 42 MiB of client that the embedded index does not need.

@@ -52,6 +52,9 @@ class MemorySettings(EmbedderSettings, ServiceSettings):
     database_connections: int = Field(default=8, ge=4, le=100, description="connections to PostgreSQL at most")
     index: IndexEngine = Field(default=IndexEngine.EDGE, description="edge (one replica) or server")
     index_dir: Path = Field(default=Path("/var/lib/caisson/memory"), description="folder of the embedded index")
+    erase_within_s: float = Field(
+        default=3_600, ge=0, description="how long the embedded index's files may hold what was deleted"
+    )
     qdrant_url: str | None = Field(default=None, description="URL of the Qdrant server, for index=server")
     qdrant_api_key: Secret | None = Field(default=None, description="API key of the Qdrant server")
     gate_set: str | None = Field(

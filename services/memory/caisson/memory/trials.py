@@ -12,7 +12,7 @@ from typing import Any
 from caisson.common.errors import InvalidInput, Misconfigured
 from caisson.common.postgres import connect_pool, load_queries, migrate
 from caisson.memory.adapters.postgres.calibrations import PostgresCalibrations
-from caisson.memory.adapters.qdrant_edge import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.calibrating import Trial

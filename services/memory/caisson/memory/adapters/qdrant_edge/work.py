@@ -1,48 +1,38 @@
-"""What the threads of the embedded index do. Everything here blocks; nothing here knows the event loop.
+"""What is done with a shard of the embedded engine. Everything here blocks.
 
 The engine gives up the interpreter while it reads, and keeps it while it writes and flushes: writes come in pages.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from uuid import UUID
+from collections.abc import Callable, Sequence
 
 import qdrant_edge as edge
 
 from caisson.memory.adapters.bm25 import Bm25, Sparse
 from caisson.memory.adapters.point_payload import Field
-from caisson.memory.adapters.qdrant_edge_requests import dense_leg, filter_of, lexical_leg, point_of, upserting
+from caisson.memory.adapters.qdrant_edge.requests import dense_leg, filter_of, lexical_leg, point_of, upserting
+from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Found, Offset
 from caisson.memory.adapters.restrictions import Restriction
-from caisson.memory.adapters.vectors import unit
 from caisson.memory.domain.fusion import best_of_each, wider
 from caisson.memory.domain.indexing import Point
 
-PAGE_POINTS = 64
 
-Found = dict[str, float]
-Offset = int | str | UUID
-
-
-def writes(points: Sequence[Point], bm25: Bm25, dimensions: int) -> list[edge.UpdateOperation]:
-    """Check all points, then return the operations that write them, each of one version."""
-    dense = unit([point.dense for point in points], dimensions)
+def writes(points: Sequence[Point], bm25: Bm25) -> list[edge.UpdateOperation]:
+    """Return the operations that write the points, each of one version."""
     by_version: dict[int, list[edge.Point]] = {}
-    for point, vector in zip(points, dense, strict=True):
-        by_version.setdefault(point.version, []).append(point_of(point, vector, bm25.document(point.text)))
-    return [upserting(page, version) for version, made in sorted(by_version.items()) for page in _pages(made)]
+    for point in points:
+        made = point_of(point, list(point.dense), bm25.document(point.text))
+        by_version.setdefault(point.version, []).append(made)
+    return [upserting(made, version) for version, made in sorted(by_version.items())]
 
 
-def remove(shard: edge.EdgeShard, restriction: Restriction) -> int:
-    """Delete what a restriction selects; return how many points that were."""
-    filter_ = filter_of(restriction)
-    points = shard.count(edge.CountRequest(exact=True, filter=filter_))
-    if points:
-        shard.update(edge.UpdateOperation.delete_points_by_filter(filter_))
-    return points
+def remove(shard: edge.EdgeShard, restriction: Restriction) -> None:
+    """Delete what a restriction selects."""
+    shard.update(edge.UpdateOperation.delete_points_by_filter(filter_of(restriction)))
 
 
-def size(shard: edge.EdgeShard) -> int:
-    """Return the number of points."""
-    return shard.count(edge.CountRequest(exact=True))
+def size(shard: edge.EdgeShard, restriction: Restriction | None = None) -> int:
+    """Return the number of points, or of those that a restriction selects."""
+    return shard.count(edge.CountRequest(exact=True, filter=filter_of(restriction) if restriction else None))
 
 
 def by_likeness(shard: edge.EdgeShard, vector: list[float], restriction: Restriction, limit: int) -> Found:
@@ -92,7 +82,3 @@ def _collapsed(shard: edge.EdgeShard, limit: int, request: Callable[[int], edge.
 def _memory(hit: edge.ScoredPoint) -> str:
     memory_id: str = (hit.payload or {})[Field.MEMORY.value]
     return memory_id
-
-
-def _pages(points: list[edge.Point]) -> Iterator[list[edge.Point]]:
-    yield from (points[at : at + PAGE_POINTS] for at in range(0, len(points), PAGE_POINTS))

@@ -1,0 +1,178 @@
+"""The embedded engine over its folder. Everything here blocks, and every method may be called by any thread.
+
+Invariant: what was deleted or replaced is noted as stale on disk before it happens, and a copy drops it from every
+file within the time allowed. The engine's own `optimize()` is not used: it keeps the interpreter for its whole length
+(seconds at 100,000 points) and doubles the memory. What remains is copied into a new shard instead, page by page.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Self
+
+from caisson.common.errors import Unavailable
+from caisson.memory.adapters.bm25 import Bm25
+from caisson.memory.adapters.qdrant_edge.folder import ShardFolder, Stored
+from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Found, Offset
+from caisson.memory.adapters.qdrant_edge.work import (
+    by_likeness,
+    by_terms,
+    copied,
+    remove,
+    scrolled,
+    size,
+    writes,
+)
+from caisson.memory.adapters.restrictions import Restriction
+from caisson.memory.domain.indexing import Point
+
+_FLUSHED_POINTS = 4_096
+_STALE = 10_000
+_STALE_SHARE = 0.3
+
+Legs = tuple[Found | None, Found | None, int]
+
+
+class Engine:
+    """The shard in force of a folder, and during a copy the one that will be."""
+
+    def __init__(
+        self, folder: ShardFolder, stored: Stored, *, erase_within_s: float, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._folder = folder
+        self._stored = stored
+        self._next: Stored | None = None
+        self._erase_within_s = erase_within_s
+        self._clock = clock
+        self._bm25 = Bm25()
+        self._writing = Lock()
+        self._optimizing = Lock()
+        self._closed = False
+        self._unflushed = 0
+
+    @classmethod
+    def open(cls, path: Path, stamp: dict[str, Any], rebuild: bool, erase_within_s: float) -> Self:  # noqa: FBT001
+        """Open or create the folder's shard; raises Misconfigured."""
+        folder = ShardFolder(path, stamp)
+        return cls(folder, folder.open(rebuild=rebuild), erase_within_s=erase_within_s)
+
+    def search(self, dense: "array[float] | None", text: str | None, restriction: Restriction, limit: int) -> Legs:
+        """Return what each leg found, None for one that did not run, and the number of the query's terms."""
+        shard = self._stored.shard
+        terms = self._bm25.query(text or "")
+        likely = by_likeness(shard, dense.tolist(), restriction, limit) if dense is not None else None
+        lexical = by_terms(shard, terms, restriction, limit) if terms.indices else None
+        return likely, lexical, len(terms.indices)
+
+    def stored(
+        self, restriction: Restriction | None, offset: Offset | None, limit: int
+    ) -> tuple[list[tuple[str, str, int]], Offset | None]:
+        """Return (tenant, memory id, version) of a page of points, and where the next page begins."""
+        return scrolled(self._stored.shard, restriction, offset, limit)
+
+    def size(self) -> int:
+        """Return the number of points."""
+        return size(self._stored.shard)
+
+    def write(self, points: Sequence[Point]) -> None:
+        """Write a page of points, whose vectors are sound."""
+        operations = writes(points, self._bm25)
+        with self._writing:
+            self._outdate(sum(point.version > 1 for point in points))
+            for operation in operations:
+                for stored in self._all():
+                    stored.shard.update(operation)
+            self._flush_often(len(points))
+
+    def remove(self, restriction: Restriction) -> None:
+        """Delete what a restriction selects."""
+        with self._writing:
+            for stored in self._all():
+                if points := size(stored.shard, restriction):
+                    self._outdate(points, stored)
+                    remove(stored.shard, restriction)
+                    self._flush_often(points)
+
+    def optimize(self) -> None:
+        """Flush; copy what remains into a new shard when much is stale, or any of it for too long."""
+        with self._optimizing:
+            with self._writing:
+                if self._unflushed:
+                    self._flush()
+            if self._is_due():
+                self._copy()
+
+    def close(self) -> None:
+        """Flush and let go. Nothing is written afterwards."""
+        with self._writing:
+            self._closed = True
+            self._stored.shard.close()
+            self._folder.note(self._stored)
+
+    def _is_due(self) -> bool:
+        if self._stored.stale_since is None:
+            return False
+        age_s = self._clock() - self._stored.stale_since
+        clock_went_back = age_s < 0
+        much = self._stored.stale >= max(_STALE, _STALE_SHARE * self.size())
+        return much or clock_went_back or age_s >= self._erase_within_s
+
+    def _copy(self) -> None:
+        fresh = self._folder.fresh()
+        with self._writing:
+            self._next = fresh
+        try:
+            offset = self._page(fresh, None)
+            while offset is not None:
+                offset = self._page(fresh, offset)
+            self._finish(fresh)
+        finally:
+            self._next = None
+            if self._stored is not fresh:
+                self._folder.abandon(fresh)
+
+    def _page(self, fresh: Stored, offset: Offset | None) -> Offset | None:
+        began = time.perf_counter()
+        with self._writing:
+            self._refuse_closed()
+            following = copied(self._stored.shard, fresh.shard, offset)
+            self._flush_often(PAGE_POINTS)
+        # As long a pause for those who search and write: the engine keeps the interpreter while it writes.
+        time.sleep(time.perf_counter() - began)
+        return following
+
+    def _finish(self, fresh: Stored) -> None:
+        with self._writing:
+            self._refuse_closed()
+            self._flush()
+            self._folder.put_in_force(fresh)
+            self._stored, self._next = fresh, None
+
+    # What is called with the lock on writing held.
+
+    def _all(self) -> list[Stored]:
+        self._refuse_closed()
+        return [self._stored, self._next] if self._next else [self._stored]
+
+    def _outdate(self, points: int, *which: Stored) -> None:
+        for stored in which or self._all():
+            if stored.outdate(points, self._clock()) and stored is self._stored:
+                self._folder.note(stored)
+
+    def _flush_often(self, points: int) -> None:
+        """Keep flushes short: the engine keeps the interpreter meanwhile."""
+        self._unflushed += points
+        if self._unflushed >= _FLUSHED_POINTS:
+            self._flush()
+
+    def _flush(self) -> None:
+        for stored in self._all():
+            stored.shard.flush()
+        self._unflushed = 0
+        self._folder.note(self._stored)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise Unavailable("the index is closed")

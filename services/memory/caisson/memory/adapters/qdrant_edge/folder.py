@@ -1,0 +1,116 @@
+"""The folder of the embedded index: one embedder, one shard in force.
+
+`store.json` names the shard in force and since when its files hold what was deleted. It is replaced atomically, so
+that a crash at any moment leaves a whole index.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import qdrant_edge as edge
+
+from caisson.common.errors import Misconfigured
+from caisson.memory.adapters.embedder_stamp import refuse_other
+from caisson.memory.adapters.qdrant_edge.requests import configuration, payload_indexes
+
+
+@dataclass(slots=True)
+class Stored:
+    """A shard, how many points that are no more its files still hold, and since when (seconds of the epoch)."""
+
+    name: str
+    shard: edge.EdgeShard
+    stale: int = 0
+    stale_since: float | None = None
+
+    def outdate(self, points: int, now: float) -> bool:
+        """Count points that are no more; return whether they are the first."""
+        first = bool(points) and self.stale_since is None
+        if first:
+            self.stale_since = now
+        self.stale += points
+        return first
+
+
+class ShardFolder:
+    """A folder that this process alone has open; `stamp` is what is known of the embedder. Everything here blocks."""
+
+    def __init__(self, path: Path, stamp: dict[str, Any]) -> None:
+        self._path = path
+        self._stamp = stamp
+        self._configuration = configuration(stamp["dimensions"])
+
+    def open(self, *, rebuild: bool) -> Stored:
+        """Return the shard in force, an empty one in a new folder.
+
+        `rebuild` discards what another embedder wrote.
+
+        Raises:
+            Misconfigured: when another embedder wrote it, or it cannot be read.
+        """
+        known = self._known(rebuild=rebuild)
+        if known is None:
+            stored = self.fresh()
+            stored.shard.flush()
+            self.put_in_force(stored)
+            return stored
+        self._sweep(known["shard"])
+        try:
+            shard = edge.EdgeShard.load(str(self._path / known["shard"]), self._configuration)
+        except Exception as error:
+            raise Misconfigured(
+                f"the index in {self._path} cannot be read: {error}; remove the folder, it is rebuilt from PostgreSQL"
+            ) from error
+        return Stored(known["shard"], shard, known.get("stale", 0), known.get("stale_since", 0.0))
+
+    def fresh(self) -> Stored:
+        """Return a new and empty shard, not yet in force."""
+        name = f"shard-{os.urandom(8).hex()}"
+        (self._path / name).mkdir(mode=0o700)
+        shard = edge.EdgeShard.create(str(self._path / name), self._configuration)
+        for index in payload_indexes():
+            shard.update(index)
+        return Stored(name, shard)
+
+    def put_in_force(self, stored: Stored) -> None:
+        """Let this shard be the one that is opened from now on, and remove the others."""
+        self.note(stored)
+        self._sweep(stored.name)
+
+    def abandon(self, stored: Stored) -> None:
+        """Remove a fresh shard that will not be used."""
+        shutil.rmtree(self._path / stored.name, ignore_errors=True)
+
+    def note(self, stored: Stored) -> None:
+        """Write down that this shard is in force, and what is stale in it."""
+        whole = {
+            "embedder": self._stamp,
+            "shard": stored.name,
+            "stale": stored.stale,
+            "stale_since": stored.stale_since,
+        }
+        draft = self._path / "store.json.new"
+        with draft.open("w") as file:
+            json.dump(whole, file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path / "store.json")
+
+    def _known(self, *, rebuild: bool) -> dict[str, Any] | None:
+        store = self._path / "store.json"
+        if not store.exists():
+            return None
+        known: dict[str, Any] = json.loads(store.read_text())
+        if rebuild and known["embedder"] != self._stamp:
+            return None
+        refuse_other(known["embedder"], self._stamp, where=f"the index in {self._path}")
+        return known
+
+    def _sweep(self, in_force: str) -> None:
+        for shard in self._path.glob("shard-*"):
+            if shard.name != in_force:
+                shutil.rmtree(shard, ignore_errors=True)

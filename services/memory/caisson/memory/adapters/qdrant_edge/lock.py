@@ -1,0 +1,44 @@
+"""The lock on the folder of the embedded index: one service at a time, its engine's process included."""
+
+import fcntl
+import os
+from pathlib import Path
+from time import monotonic, sleep
+
+from caisson.common.errors import Misconfigured
+
+_ORPHAN_ENDS_WITHIN_S = 1.0
+_POLL_S = 0.02
+
+
+def locked(folder: Path) -> int:
+    """Make and lock the folder; return the descriptor that holds the lock until the last copy of it is closed.
+
+    A service that was killed leaves an engine behind that ends at once, but not sooner: this waits a second for it.
+
+    Raises:
+        Misconfigured: when another process has it.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    give_up = monotonic() + _ORPHAN_ENDS_WITHIN_S
+    while not _taken(lock):
+        if monotonic() >= give_up:
+            holder = os.pread(lock, 32, 0).decode() or "?"
+            os.close(lock)
+            raise Misconfigured(
+                f"the index in {folder} is open in process {holder}: the embedded index serves one process; "
+                "stop that one, or run several with MEMORY_INDEX=server"
+            )
+        sleep(_POLL_S)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,79 @@
+"""The engine's process as the service sees it: replaced when it ends or hangs, and gone when the service is."""
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from caisson.common.errors import Unavailable
+from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.process import EdgeProcess
+from tests.support.eventually import eventually
+from tests.support.memory_points import IDENTITY, a_filter, a_point, a_tenant, asking
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
+    process = await EdgeProcess.open(tmp_path, IDENTITY, rebuild=False, erase_within_s=3_600)
+    yield process
+    await process.close()
+
+
+async def test_an_engine_that_dies_is_replaced_and_has_lost_nothing(engine: EdgeProcess, tmp_path: Path) -> None:
+    index, tenant = EdgeIndex(engine, IDENTITY), a_tenant()
+    await index.upsert([a_point(tenant, f"crate {n}", f"mem-{n}") for n in range(200)])
+    waiting = [asyncio.create_task(index.count()) for _ in range(50)]
+    await asyncio.sleep(0)
+    _engine(tmp_path).send_signal(signal.SIGKILL)
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(answer == 200 or isinstance(answer, Unavailable) for answer in ended)
+    assert await eventually(lambda: _counted(index), within_s=20) == 200
+    best = (await index.search(asking("crate 7"), a_filter(tenant))).found[0]
+    assert best.memory_id == "mem-7"
+
+
+async def test_an_engine_that_does_not_answer_is_replaced(engine: EdgeProcess, tmp_path: Path) -> None:
+    hung = _engine(tmp_path)
+    hung.send_signal(signal.SIGSTOP)
+    with pytest.raises(Unavailable, match="did not answer"):
+        await engine.call("size", within_s=0.1)
+    await eventually(lambda: _answers(engine), within_s=20)
+    assert _engine(tmp_path).pid != hung.pid
+
+
+async def test_an_engine_knows_none_of_the_services_settings(engine: EdgeProcess, tmp_path: Path) -> None:
+    assert _engine(tmp_path).environ() == {}
+
+
+async def test_an_engine_ends_with_the_service_that_is_killed(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "tests.support.edge_writer", str(tmp_path), a_tenant())
+    writer = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    assert writer.stdout is not None
+    await writer.stdout.readline()
+    [orphan] = psutil.Process(writer.pid).children()
+    writer.kill()
+    await writer.communicate()
+    await eventually(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE)
+
+
+def _engine(folder: Path) -> psutil.Process:
+    """The child of ours that has the folder's lock."""
+    lock = str(folder / "lock")
+    [engine] = [child for child in psutil.Process().children() if lock in {file.path for file in child.open_files()}]
+    return engine
+
+
+async def _answers(engine: EdgeProcess) -> bool:
+    return await _counted(EdgeIndex(engine, IDENTITY)) is not None
+
+
+async def _counted(index: EdgeIndex) -> int | None:
+    try:
+        return await index.count()
+    except Unavailable:
+        return None
