@@ -17,7 +17,8 @@ from caisson.common.outcome import Cancelled
 from caisson.common.subjects import EVENTS_STREAM
 from caisson.stack.service import ServiceProcess
 from tests.support.eventually import eventually
-from tests.support.gateway import Ground, running
+from tests.support.gateway import Ground, open_ledger, running
+from tests.support.plane import Plane
 from tests.support.product import submit
 from tests.support.published import jetstream_of
 from tests.support.sse import events_of
@@ -194,3 +195,28 @@ async def test_another_tenants_session_is_as_unknown_as_one_that_never_was(
         assert foreign.status_code == 404
         assert (await other.delete(f"/v1/sessions/{path}")).status_code in {404, 422}, reason
     assert (await product.get(f"/v1/sessions/{session}")).json()["deleting_at"] is None
+
+
+async def test_a_gateway_that_is_killed_in_the_middle_leaves_what_the_next_one_finishes(plane: Plane) -> None:
+    made = await plane.product.post("/v1/sessions", json={})
+    session = str(made.json()["id"])
+    queued = await submit(plane.product, session_id=session)
+    async with open_ledger(plane.ground.database_url) as ledger:
+        await ledger.execute(
+            "INSERT INTO ledger.runs (run_id, tenant_id, user_id, session_id, status, finished_at, plan, timeout_s)"
+            " SELECT run_id || '_' || number, tenant_id, user_id, session_id, 'succeeded', now(), plan, timeout_s"
+            " FROM ledger.runs, generate_series(1, 3000) number WHERE run_id = $1",
+            queued,
+        )
+        assert await delete(plane.product, session) == 202
+        assert plane.gateway.process is not None
+        plane.gateway.process.kill()
+        await plane.gateway.process.wait()
+        left = await ledger.fetchval("SELECT count(*) FROM ledger.runs WHERE session_id = $1", session)
+        assert 0 < left < 3001, "in the middle"
+        await plane.gateway.start()
+        await eventually(plane.is_ready, within_s=20)
+        await until_gone(plane.product, session)
+        removed = await ledger.fetchval("SELECT removed FROM ledger.sessions WHERE session_id = $1", session)
+        assert removed["runs"] == 3001
+    assert len(await eventually(lambda: told(plane.ground, session), within_s=10)) == 1

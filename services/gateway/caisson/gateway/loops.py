@@ -166,6 +166,7 @@ class Deleter:
             after = doomed[-1].session_id
             for one in doomed:
                 part = await self._deleting.work_off(one)
+                self._progress.tick()
                 moved = moved or (part.moved and not part.is_last)
         return moved
 
