@@ -42,6 +42,8 @@ _RECONNECT_WAIT_S = 0.5
 _PUBLISH_TIMEOUT_S = 2.0
 _MAX_HANDLERS = 64
 _PENDING_BYTES = 16 << 20
+_MAX_FIELDS = 50
+_MAX_FIELD_CHARS = 256
 
 log = structlog.get_logger(__name__)
 tracer = trace.get_tracer(__name__)
@@ -240,7 +242,8 @@ async def _answer(
                 reply = await handler(request)
             return b'{"ok":' + reply.model_dump_json().encode() + b"}"
         except ValidationError as error:
-            problem: CaissonError = InvalidInput(f"{subject.template}: {error.error_count()} fields are not valid")
+            told = f"{subject.template}: {error.error_count()} fields are not valid"
+            problem: CaissonError = InvalidInput(told, fields=_fields(error))
         except CaissonError as error:
             problem = error
         except asyncio.CancelledError:
@@ -250,6 +253,15 @@ async def _answer(
             problem = Internal(f"{subject.template} failed; the log of the service has the cause")
         metrics.RPC_ERRORS.labels(subject=subject.template, code=problem.code).inc()
         return b'{"error":' + ErrorReply.of(problem).model_dump_json().encode() + b"}"
+
+
+def _fields(error: ValidationError) -> tuple[FieldError, ...]:
+    """Name what is not valid, without repeating it."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_FIELDS]
+    return tuple(
+        FieldError(field=".".join(map(str, item["loc"]))[:_MAX_FIELD_CHARS] or "body", message=item["msg"])
+        for item in found
+    )
 
 
 def _too_large(subject: Subject, size: int, limit: int) -> bytes:

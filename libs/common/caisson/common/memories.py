@@ -6,7 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field, PlainSerializer
 
-from caisson.common.messages import Message, Text
+from caisson.common.messages import Id, Message, Text
+
+MAX_SOURCE_CHARS = 1_024
+MAX_OUTCOME_CHARS = 4_096
+MAX_CONFIRMATIONS = 1_000_000
 
 _BEGINS_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:")
 
@@ -40,13 +44,25 @@ class Caller(Message):
 LayerName = Literal["session", "episodic", "semantic", "procedural"]
 
 
+ProvenanceKind = Literal["person", "run", "tool", "consolidation", "distillation", "import"]
+
+
 class Provenance(Message):
     """Where a memory comes from."""
 
-    kind: Literal["person", "run", "tool", "consolidation", "distillation", "import"] = "person"
-    run_id: str | None = None
-    session_id: str | None = None
-    source: Text | None = None
+    kind: ProvenanceKind = "person"
+    run_id: Id | None = None
+    session_id: Id | None = None
+    source: Text | None = Field(default=None, max_length=MAX_SOURCE_CHARS)
+
+
+class ShownProvenance(Message):
+    """Where a memory comes from, as its reader sees it."""
+
+    kind: ProvenanceKind
+    run_id: str | None
+    session_id: str | None
+    source: str | None
 
 
 class MemoryFields(Message):
@@ -65,8 +81,8 @@ class MemoryFields(Message):
     metadata: dict[str, Any] = {}
     external_id: Text | None = None
     provenance: Provenance = Provenance()
-    outcome: Text | None = None
-    confirmations: int = Field(default=0, ge=0)
+    outcome: Text | None = Field(default=None, max_length=MAX_OUTCOME_CHARS)
+    confirmations: int = Field(default=0, ge=0, le=MAX_CONFIRMATIONS)
 
 
 class NewMemory(MemoryFields):
@@ -124,7 +140,7 @@ class MemoryView(Message):
     expires_at: Shown | None
     tags: list[str]
     metadata: dict[str, Any]
-    provenance: Provenance
+    provenance: ShownProvenance
     sources: list[str]
     superseded_by: str | None
     version: int
@@ -135,7 +151,7 @@ class MemoryView(Message):
 class ById(Called):
     """One memory, by its id or its external id."""
 
-    id: str
+    id: Text
     as_of: Moment | None = None
 
 
@@ -143,7 +159,7 @@ class ListMemories(Called):
     """A page of what the caller may see, newest first."""
 
     limit: int = Field(default=50, ge=1, le=200)
-    before: str | None = None
+    before: Text | None = None
     layer: LayerName | None = None
     status: Literal["active", "cold"] | None = None
     subject: Text | None = None
@@ -174,7 +190,7 @@ class Changes(Message):
 class PatchMemory(Changes, Called):
     """Correct a memory."""
 
-    id: str
+    id: Text
 
 
 class HistoryEntry(Message):
@@ -223,7 +239,7 @@ class Query(Message):
     token_budget: int = Field(default=2_000, ge=1, le=100_000)
     layers: list[LayerName] = []
     as_of: Moment | None = None
-    session_id: str | None = None
+    session_id: Id | None = None
     on_degraded: Literal["serve", "fail"] = "serve"
 
 
@@ -281,7 +297,7 @@ class Context(Message):
 class Reward(Message):
     """What an injected recall was worth, from -1 to 1."""
 
-    retrieval_id: str
+    retrieval_id: Text
     reward: float = Field(ge=-1, le=1)
 
 
@@ -322,7 +338,7 @@ class Distillation(Message):
 
     candidates: list[Text] = Field(max_length=10_000)
     target: int = Field(default=50, ge=1, le=1_000)
-    resume: str | None = None
+    resume: Text | None = None
 
 
 class Distil(Distillation, Called):
@@ -342,7 +358,7 @@ class OfUser(Called):
     """About one user of the caller's tenant; `resume` continues a paged answer."""
 
     user_id: str
-    resume: str | None = None
+    resume: Text | None = None
     limit: int = Field(default=500, ge=1, le=2_000)
 
 

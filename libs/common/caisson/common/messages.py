@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from caisson.common.errors import InvalidId
+from caisson.common.ids import check_external_id
+
 
 class Message(BaseModel):
     """A frozen, strict wire model."""
@@ -23,6 +26,17 @@ def _no_nul(value: str) -> str:
 
 Text = Annotated[str, AfterValidator(_no_nul)]
 """A string that PostgreSQL can store: no NUL (lone surrogates are refused by the JSON edge)."""
+
+
+def _id(value: str) -> str:
+    try:
+        return check_external_id(value, field="it")
+    except InvalidId as error:
+        raise ValueError(error.detail) from error
+
+
+Id = Annotated[str, AfterValidator(_id)]
+"""An id that may become a token of a subject: 1 to 128 printable characters of any script."""
 
 
 def _storable(value: Any) -> Any:

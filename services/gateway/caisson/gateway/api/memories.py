@@ -31,6 +31,7 @@ from caisson.gateway.api.memory_calls import MemoryCalls
 from caisson.gateway.api.memory_models import MemoryList, RememberRequest
 from caisson.gateway.domain.pages import cursor_after, request_page
 
+_LIST = "memories:"
 AsOf = Annotated[Moment | None, Query(description="what was in force then")]
 
 
@@ -62,7 +63,7 @@ def routes(memory: MemoryCalls, idempotency: Idempotency) -> APIRouter:
     ) -> Response:
         """List what the caller may see, newest first."""
         _, whom = await memory.recognise(request)
-        page = request_page(limit, cursor)
+        page = request_page(limit, cursor, kind=_LIST)
         message = ListMemories(
             caller=whom,
             limit=page.limit,
@@ -73,7 +74,7 @@ def routes(memory: MemoryCalls, idempotency: Idempotency) -> APIRouter:
             as_of=as_of,
         )
         found = await memory.ask(subjects.MEMORY_LIST, message, MemoryPage)
-        following = None if found.next_before is None else cursor_after(found.next_before)
+        following = None if found.next_before is None else cursor_after(found.next_before, kind=_LIST)
         return answer(MemoryList(items=found.items, next_cursor=following))
 
     @router.get("/v1/memories/usage", response_model=Usage)

@@ -19,6 +19,7 @@ from caisson.gateway.api.memory_models import MemoryList
 from caisson.gateway.domain.pages import cursor_after, request_page
 
 _ERASED_AT_ONCE = 2_000
+_EXPORT = "export:"
 
 
 def routes(memory: MemoryCalls) -> APIRouter:
@@ -29,10 +30,10 @@ def routes(memory: MemoryCalls) -> APIRouter:
     async def export(request: Request, user_id: str, limit: int | None = None, cursor: str | None = None) -> Response:
         """Return everything remembered about a user, superseded and cold too, in pages."""
         _, whom = await memory.recognise(request, scopes=[_own_scope(user_id)])
-        page = request_page(limit, cursor)
+        page = request_page(limit, cursor, kind=_EXPORT)
         message = OfUser(caller=whom, user_id=user_id, resume=page.before, limit=page.limit)
         found = await memory.ask(subjects.MEMORY_EXPORT_USER, message, Exported)
-        following = None if found.resume is None else cursor_after(found.resume)
+        following = None if found.resume is None else cursor_after(found.resume, kind=_EXPORT)
         return answer(MemoryList(items=found.items, next_cursor=following))
 
     @router.delete("/v1/users/{user_id}/memories", response_model=Receipt)

@@ -41,8 +41,8 @@ class Page(Generic[ItemT]):
     next_cursor: str | None
 
 
-def request_page(limit: int | None, cursor: str | None) -> PageRequest:
-    """Check a caller's wish.
+def request_page(limit: int | None, cursor: str | None, *, kind: str = "") -> PageRequest:
+    """Check a caller's wish. A list that names a `kind` takes cursors of no other list.
 
     Raises:
         InvalidInput: naming `limit` or `cursor`.
@@ -50,7 +50,7 @@ def request_page(limit: int | None, cursor: str | None) -> PageRequest:
     size = DEFAULT_LIMIT if limit is None else limit
     if not 1 <= size <= MAX_LIMIT:
         raise InvalidInput(f"1 to {MAX_LIMIT}", field="limit")
-    return PageRequest(limit=size, before=None if cursor is None else _decode(cursor))
+    return PageRequest(limit=size, before=None if cursor is None else _decode(cursor, kind))
 
 
 def paginate(found: list[ItemT], ids: list[str], request: PageRequest) -> Page[ItemT]:
@@ -60,16 +60,18 @@ def paginate(found: list[ItemT], ids: list[str], request: PageRequest) -> Page[I
     return Page(items=found[: request.limit], next_cursor=cursor_after(ids[request.limit - 1]))
 
 
-def cursor_after(last: str) -> str:
+def cursor_after(last: str, *, kind: str = "") -> str:
     """Return the cursor of what follows an id."""
-    return base64.urlsafe_b64encode(last.encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(f"{kind}{last}".encode()).decode().rstrip("=")
 
 
-def _decode(cursor: str) -> str:
+def _decode(cursor: str, kind: str) -> str:
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
     except (binascii.Error, ValueError):
         text = ""
     if not text or "\x00" in text:
         raise InvalidInput("not a cursor of this API", field="cursor")
-    return text
+    if not text.startswith(kind):
+        raise InvalidInput("not a cursor of this list", field="cursor")
+    return text.removeprefix(kind)

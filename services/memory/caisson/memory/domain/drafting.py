@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from caisson.common.errors import InvalidInput
@@ -11,6 +11,7 @@ from caisson.memory.domain.hashing import content_hash, context_key, fact_key, s
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.lifetimes import SESSION_LIMIT
 from caisson.memory.domain.memories import Origin
+from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.terms import terms
 
@@ -168,11 +169,3 @@ def _scopes(new: NewMemory, principal: Principal, field: str) -> tuple[str, ...]
 def _check_name(value: str | None, field: str) -> None:
     if value is not None and not (value.strip() and len(value) <= MAX_NAME_CHARS):
         raise InvalidInput(f"{field} must have 1 to {MAX_NAME_CHARS} characters", field=field)
-
-
-def in_utc(value: datetime | None, field: str) -> datetime | None:
-    """Return an aware time in UTC, or raise InvalidInput where it leaves the calendar."""
-    try:
-        return None if value is None else value.astimezone(UTC)
-    except OverflowError as error:
-        raise InvalidInput(f"{field} is outside the years 1 to 9999", field=field) from error

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from caisson.common.errors import InvalidInput
 from caisson.common.ids import TenantId, UserId, check_external_id
 from caisson.common.memories import Caller
 from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import HardFilter, Principal
 
 Clock = Callable[[], datetime]
@@ -36,10 +36,7 @@ def filter_of(
     caller: Caller, now: datetime, *, as_of: datetime | None = None, layers: Iterable[str] = ()
 ) -> HardFilter:
     """Return what the caller may see at `now`, in force at `as_of` or now."""
-    try:
-        in_force = now if as_of is None else as_of.astimezone(UTC)
-    except OverflowError as error:
-        raise InvalidInput("as_of is outside the years 1 to 9999", field="as_of") from error
+    in_force = now if as_of is None else in_utc(as_of, "as_of")
     return HardFilter(
         principal=principal_of(caller), now=now, as_of=in_force, layers=frozenset(Layer(layer) for layer in layers)
     )

@@ -19,6 +19,7 @@ from caisson.common.memories import (
 )
 from caisson.memory.domain.layers import Status
 from caisson.memory.domain.memories import in_force
+from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import USER_SCOPE_PREFIX, Principal
 from caisson.memory.domain.quotas import Holdings
 from caisson.memory.domain.reading import Listing, Place, Reading
@@ -122,5 +123,5 @@ def _place(cursor: str) -> Place | None:
     except ValueError:
         return None
     if created_at.tzinfo is None:
-        raise InvalidInput("before is not a cursor of this list", field="before")
-    return Place(created_at=created_at, memory_id=memory_id)
+        raise InvalidInput("not a cursor of this list", field="cursor")
+    return Place(created_at=in_utc(created_at, "cursor"), memory_id=memory_id)

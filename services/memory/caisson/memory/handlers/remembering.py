@@ -11,7 +11,8 @@ from caisson.common.bus import Bus
 from caisson.common.errors import InvalidInput
 from caisson.common.memories import MemoryView, PatchMemory, Remember, Remembered, RememberedAll
 from caisson.memory.domain.admission import Admitted, Rejected, admit, check_size, refuse_text, trust_of
-from caisson.memory.domain.drafting import Draft, check_metadata, check_tags, draft, in_utc, word
+from caisson.memory.domain.drafting import Draft, check_metadata, check_tags, draft, word
+from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.reading import Reading
 from caisson.memory.domain.relaying import Indexing

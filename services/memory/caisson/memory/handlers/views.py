@@ -1,6 +1,6 @@
 """Memories as their readers see them."""
 
-from caisson.common.memories import HistoryEntry, MemoryView, Provenance
+from caisson.common.memories import HistoryEntry, MemoryView, ShownProvenance
 from caisson.memory.domain.memories import Change, Memory
 
 
@@ -26,7 +26,7 @@ def view_of(memory: Memory) -> MemoryView:
         expires_at=memory.expires_at,
         tags=list(memory.tags),
         metadata=dict(memory.metadata),
-        provenance=Provenance(
+        provenance=ShownProvenance(
             kind=origin.kind, run_id=origin.run_id, session_id=origin.session_id, source=origin.source
         ),
         sources=list(memory.sources),
