@@ -5,8 +5,8 @@ SELECT 1;
 
 -- name: read_memory^
 -- One memory by its id or its external id; own ones before shared ones. With as_of, only if in force then.
-SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
+       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
 FROM memory.readable(:tenant, :allowed, :now) m
 WHERE (m.memory_id = :id OR m.external_id = :id)
   AND (:as_of::timestamptz IS NULL
@@ -16,8 +16,8 @@ LIMIT 1;
 
 -- name: list_memories
 -- Newest first. Cold ones are listed too; superseded ones only where as_of lies before their end.
-SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
+       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
 FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, true) m
 WHERE (:status::text IS NULL OR m.status = :status)
   AND (:subject::text IS NULL OR m.subject = :subject)
@@ -27,8 +27,8 @@ LIMIT :limit;
 
 -- name: visible_among
 -- The memories among these ids that a recall may tell now: the check of every hit before it leaves.
-SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
+       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
 FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
 WHERE m.memory_id = ANY (:ids::text[]);
 
@@ -65,7 +65,8 @@ SELECT * FROM unnest(:ids::text[], :tenants::text[], :users::text[], :sessions::
                      :types::text[], :datas::jsonb[]);
 
 -- name: read_history
--- Every version of a readable memory and of the readable facts that it replaced or that replaced it.
+-- Every version of a readable memory and of the readable facts that it replaced or that replaced it, but for versions
+-- from when it was none of the principal's.
 WITH RECURSIVE asked AS (
     SELECT m.memory_id FROM memory.readable(:tenant, :allowed, :now) m
     WHERE m.memory_id = :id OR m.external_id = :id
@@ -79,6 +80,7 @@ WITH RECURSIVE asked AS (
 )
 SELECT h.memory_id, h.version, h.change, h.text, h.valid_from, h.valid_to, h.at
 FROM chain JOIN memory.history h ON h.tenant_id = :tenant AND h.memory_id = chain.memory_id
+WHERE h.scopes IS NULL OR h.scopes && :allowed
 ORDER BY h.at, h.memory_id, h.version;
 
 -- name: lock_tenant^
@@ -142,10 +144,11 @@ INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content
 SELECT tenant_id, memory_id, version, 'superseded', text, content_hash, valid_from, valid_to, :now FROM closed;
 
 -- name: cool_sources!
--- The episodes that a superseded fact came from, or that say the same older thing, go cold with it.
+-- The episodes that a superseded fact came from, or that say the same older thing, go cold with it; never another's.
 WITH cooled AS (
     UPDATE memory.memories m SET status = 'cold'
     WHERE m.tenant_id = :tenant AND m.status = 'active' AND m.layer = 'episodic'
+      AND m.owner_scope = ANY (:allowed::text[])
       AND (m.memory_id IN (SELECT s.source_id FROM memory.sources s
                            WHERE s.tenant_id = :tenant AND s.memory_id = :memory)
            OR (m.fact_key = :fact_key AND m.owner_scope = :owner AND m.scope_key = :scope_key
@@ -175,8 +178,12 @@ INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content
 SELECT tenant_id, memory_id, 1, :change, text, content_hash, valid_from, valid_to, :now FROM fresh;
 
 -- name: restate_memory!
--- The product's own object has a new text: same id, next version, in force again.
-WITH fresh AS (
+-- The product's own object has a new text: same id, next version, in force again. Earlier versions keep their readers.
+WITH told AS (
+    UPDATE memory.history h SET scopes = m.scopes FROM memory.memories m
+    WHERE m.tenant_id = :tenant AND m.memory_id = :memory AND m.scopes <> :scopes::text[]
+      AND h.tenant_id = m.tenant_id AND h.memory_id = m.memory_id AND h.scopes IS NULL
+), fresh AS (
     UPDATE memory.memories SET
         scopes = :scopes, scope_key = :scope_key, layer = :layer, status = 'active', text = :text,
         content_hash = :content_hash, context_key = :context_key, subject = :subject, attribute = :attribute, fact_key = :fact_key,
@@ -246,8 +253,7 @@ WITH fresh AS (
     SELECT tenant_id, memory_id, version, :change, text, content_hash, valid_from, valid_to, :now FROM fresh
     ON CONFLICT DO NOTHING
 )
-SELECT fresh.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                      WHERE s.tenant_id = fresh.tenant_id AND s.memory_id = fresh.memory_id ORDER BY 1) AS sources
+SELECT fresh.*, fresh.superseded_by AS successor, memory.sources_of(:tenant, memory_id, :allowed, :now) AS sources
 FROM fresh;
 
 -- name: twin_of$
@@ -260,7 +266,8 @@ JOIN memory.memories other ON other.tenant_id = m.tenant_id AND other.owner_scop
 WHERE m.tenant_id = :tenant AND m.memory_id = :memory;
 
 -- name: graph_around
--- Every edge of the graphs that these memories belong to, with what may be made again and what is raw material.
+-- Every edge of the graphs that these memories belong to, with what may be made again and what is raw material. A
+-- summary is made again only while everybody who reads it may read all that it was made from.
 WITH RECURSIVE reached AS (
     SELECT unnest(:ids::text[]) AS memory_id
     UNION
@@ -268,7 +275,9 @@ WITH RECURSIVE reached AS (
     FROM reached JOIN memory.sources s
         ON s.tenant_id = :tenant AND (s.memory_id = reached.memory_id OR s.source_id = reached.memory_id)
 )
-SELECT s.memory_id, s.source_id, derived.provenance_kind IN ('consolidation', 'distillation') AS is_summary,
+SELECT s.memory_id, s.source_id,
+       derived.provenance_kind IN ('consolidation', 'distillation')
+           AND bool_and(derived.scopes <@ source.scopes OR 'tenant' = ANY (source.scopes)) OVER (PARTITION BY s.memory_id) AS is_summary,
        (source.status = 'cold' OR source.layer IN ('episodic', 'session'))
            AND source.owner_scope = ANY (:owners::text[]) AS is_material
 FROM memory.sources s
@@ -295,6 +304,10 @@ SELECT count(*) FROM buried;
 -- name: scopes_of
 SELECT DISTINCT unnest(scopes) AS scope FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
 
+-- name: shared_among
+-- Those of the ids that are the principal's to see, expired or not.
+SELECT m.memory_id FROM memory.readable(:tenant, :allowed, '-infinity') m WHERE m.memory_id = ANY (:ids::text[]);
+
 -- name: drop_candidates!
 -- Candidates of distillations that hold a text that these memories have or had.
 WITH said AS (
@@ -310,7 +323,7 @@ WHERE j.job_id = d.job_id AND j.tenant_id = :tenant
 -- name: delete_memories
 -- Edges, terms and history go with them.
 DELETE FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[])
-RETURNING memory_id, user_id, session_id, run_id, chunks;
+RETURNING memory_id, user_id, owner_scope, session_id, run_id, chunks;
 
 -- name: forget_successors!
 UPDATE memory.memories SET superseded_by = NULL WHERE tenant_id = :tenant AND superseded_by = ANY (:ids::text[]);
@@ -320,9 +333,11 @@ UPDATE memory.retrievals SET injected = ARRAY(SELECT id FROM unnest(injected) AS
 WHERE tenant_id = :tenant AND injected && :ids::text[];
 
 -- name: wake_memories!
+-- What was made of them is gone; another's memories stay as they are.
 WITH woken AS (
     UPDATE memory.memories SET status = 'active', used_at = :now
     WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND status = 'cold'
+      AND owner_scope = ANY (:owners::text[])
     RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
 )
 INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
@@ -330,8 +345,9 @@ SELECT tenant_id, memory_id, version, 'woken', text, content_hash, valid_from, v
 
 -- name: memories_among
 -- Memories of a tenant for work inside the store, oldest first; no reader sees them from here.
-SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+SELECT m.*, m.superseded_by AS successor,
+       ARRAY(SELECT s.source_id FROM memory.sources s
+             WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
 FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
 ORDER BY m.created_at, m.memory_id;
 
@@ -384,16 +400,16 @@ DELETE FROM memory.usage WHERE tenant_id = :tenant AND user_id = :user AND rows 
 
 -- name: export_owned
 -- Everything of an owner that its reader may see, superseded and cold too, in the order of ids.
-SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
+       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
 FROM memory.readable(:tenant, :allowed, :now) m
 WHERE m.owner_scope = :owner AND (:after::text IS NULL OR m.memory_id > :after)
 ORDER BY m.memory_id LIMIT :limit;
 
 -- name: active_episodes
 -- The oldest active episodes that a principal may see and change.
-SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
+       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
 FROM memory.visible(:tenant, :allowed, :now, :as_of, '{episodic}'::text[], false) m
 WHERE m.status = 'active' AND m.owner_scope = ANY (:allowed::text[])
 ORDER BY m.created_at, m.memory_id LIMIT :limit;
@@ -442,7 +458,8 @@ SELECT EXISTS (SELECT 1 FROM memory.readable(:tenant, :allowed, :now) m
 -- A summary in force that says the same already.
 SELECT memory_id FROM memory.memories
 WHERE tenant_id = :tenant AND owner_scope = :owner AND scope_key = :scope_key AND layer = 'semantic'
-  AND content_hash = :content_hash AND provenance_kind = 'consolidation' AND status <> 'superseded';
+  AND content_hash = :content_hash AND provenance_kind = 'consolidation' AND status <> 'superseded'
+  AND (expires_at IS NULL OR expires_at > :now);
 
 -- name: lease_index_work
 -- The oldest due rows that no relay holds; with ids, only theirs. The memory beside it is null where no points belong.
@@ -593,7 +610,7 @@ SELECT DISTINCT tenant_id FROM memory.memories WHERE expires_at <= :now LIMIT :l
 
 -- name: long_unused
 -- Active memories in the order of their last use, a page at a time.
-SELECT m.*, '{}'::text[] AS sources FROM memory.memories m
+SELECT m.*, '{}'::text[] AS sources, m.superseded_by AS successor FROM memory.memories m
 WHERE m.status = 'active' AND m.used_at < :before AND (m.used_at, m.tenant_id, m.memory_id)
     > (:after_at::timestamptz, :after_tenant::text, :after_id::text)
 ORDER BY m.used_at, m.tenant_id, m.memory_id LIMIT :limit;

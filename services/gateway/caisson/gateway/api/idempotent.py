@@ -49,7 +49,8 @@ class Idempotency:
         principal = caller.principal
         scope = f"{principal.key.key_id}:{principal.tenant or ''}"
         path = request.url.path.encode()
-        digest = fingerprint(b"POST", path, (principal.user or "").encode(), await request.body())
+        scopes = ",".join(request.headers.getlist("caisson-scopes")).encode()
+        digest = fingerprint(b"POST", path, (principal.user or "").encode(), scopes, await request.body())
         taken = await self._store.reserve(scope, key, fingerprint=digest, object_id=object_id)
         match taken:
             case Stored():

@@ -57,7 +57,7 @@ def _granted(request: Request, caller: Caller) -> list[str]:
         raise PlatformOnly(
             "only a platform key grants scopes; a tenant key must not send Caisson-Scopes", field=_HEADER
         )
-    scopes = [scope.strip() for scope in given.split(",")]
+    scopes = [scope.strip(" \t") for scope in given.split(",")]
     if len(scopes) > MAX_SCOPES:
         raise InvalidInput(f"names {len(scopes)} scopes; the limit is {MAX_SCOPES}", field=_HEADER)
     return [check_external_id(scope, field=_HEADER) for scope in scopes]

@@ -61,10 +61,13 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What a deletion took and changed. `chunks` counts the points that the index held of it."""
+    """What a deletion took and changed, and which of it the principal may be told by id: what others had made of its
+    memories goes too. `chunks` counts the points that the index held of it.
+    """
 
     deleted: tuple[str, ...]
     rebuilt: tuple[str, ...]
+    seen: frozenset[str]
     chunks: int
     epochs: int
     tombstones: int

@@ -9,7 +9,7 @@ from prometheus_client import Counter
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.envelope import Envelope
-from caisson.common.errors import InvalidInput
+from caisson.common.errors import InvalidInput, NotFound
 from caisson.common.ids import TenantId, UserId
 from caisson.common.memories import ById, OfUser, Receipt, ReceiptOf
 from caisson.memory.domain.jobs import Job, JobKind, Jobs
@@ -20,6 +20,9 @@ from caisson.memory.handlers.callers import Clock, filter_of, principal_of
 from caisson.memory.handlers.reading import owned_scope
 
 FORGOTTEN = Counter("caisson_memory_forgotten_total", "Memories that were deleted on request")
+
+_UNSEEN = "unseen"
+"""Beside a kept receipt: what was touched of others', which completes it and is not told."""
 
 
 class ForgettingHandlers:
@@ -46,7 +49,8 @@ class ForgettingHandlers:
         forgotten = await self._forgetting.forget(request.id, filter_)
         complete = await self._follow(filter_.principal.tenant, forgotten)
         told = _told(forgotten, complete=complete)
-        job_id = await self._jobs.record(JobKind.DELETE, filter_.principal, told)
+        kept = told | {_UNSEEN: [one for one in _touched(forgotten) if one not in forgotten.seen]}
+        job_id = await self._jobs.record(JobKind.DELETE, filter_.principal, kept)
         return Receipt(id=job_id, **told)
 
     async def erase_user(self, request: OfUser) -> Receipt:
@@ -57,6 +61,7 @@ class ForgettingHandlers:
             job = await self._jobs.open(JobKind.ERASE_USER, principal, {"owner": owner, "left": []})
         else:
             job = await self._jobs.resume(JobKind.ERASE_USER, principal, request.resume)
+            await self._check_same(job, owner)
         if job.done:
             return Receipt(id=job.job_id, **job.receipt)
         told, job = await self._erase_page(job, principal, request)
@@ -70,7 +75,7 @@ class ForgettingHandlers:
         """
         principal = principal_of(request.caller)
         told = await self._jobs.receipt(principal, request.id)
-        touched = [*told["deleted"], *told["rebuilt"]]
+        touched = [*told["deleted"], *told["rebuilt"], *told.pop(_UNSEEN, [])]
         if (
             not told["complete"]
             and told["resume"] is None
@@ -92,8 +97,15 @@ class ForgettingHandlers:
         while (forgotten := await self._forgetting.end_session(tenant, fact.session_id)).deleted:
             await self._follow(tenant, forgotten)
 
+    async def _check_same(self, job: Job, owner: str) -> None:
+        """Raise NotFound where a receipt is about another user: going on was granted for that one."""
+        if job.state["owner"] != owner:
+            if not job.done:
+                await self._jobs.save(job)
+            raise NotFound("no such job")
+
     async def _erase_page(self, job: Job, principal: Principal, request: OfUser) -> tuple[dict[str, Any], Job]:
-        owner, tenant = job.state["owner"], principal.tenant
+        owner, tenant = str(job.state["owner"]), principal.tenant
         forgotten = await self._forgetting.forget_owned(principal, owner, request.limit)
         left = [*job.state["left"], *forgotten.deleted]
         removed = await self._follow(tenant, replace(forgotten, deleted=tuple(left)))
@@ -115,10 +127,14 @@ class ForgettingHandlers:
         return removed and replaced
 
 
+def _touched(forgotten: Forgotten) -> tuple[str, ...]:
+    return (*forgotten.deleted, *forgotten.rebuilt)
+
+
 def _told(forgotten: Forgotten, *, complete: bool) -> dict[str, Any]:
     return {
-        "deleted": list(forgotten.deleted),
-        "rebuilt": list(forgotten.rebuilt),
+        "deleted": [memory_id for memory_id in forgotten.deleted if memory_id in forgotten.seen],
+        "rebuilt": [memory_id for memory_id in forgotten.rebuilt if memory_id in forgotten.seen],
         "vectors": forgotten.chunks,
         "cache_epochs": forgotten.epochs,
         "tombstones": forgotten.tombstones,

@@ -106,7 +106,7 @@ class PostgresConsolidating:
             return None
         await self._cool(connection, group, tenant, now)
         known = await self._sql.same_summary(
-            connection, **place, scope_key=scope_key(group.scopes), content_hash=wording.content_hash
+            connection, **place, scope_key=scope_key(group.scopes), content_hash=wording.content_hash, now=now
         )
         if known:
             await self._sql.confirm_memory(connection, tenant=tenant, memory=known, now=now)
@@ -129,6 +129,15 @@ class PostgresConsolidating:
         self, connection: Connection, group: Group, principal: Principal, wording: Wording, now: datetime
     ) -> str:
         memory_id = new_id("mem")
+        await self._sql.drop_expired_in_the_way(
+            connection,
+            tenant=principal.tenant,
+            owner=group.owner_scope,
+            now=now,
+            content_hash=wording.content_hash,
+            external_id=None,
+            fact_key=fact_key(group.subject, group.attribute),
+        )
         fact = await self._free_fact(connection, group, principal, now)
         await self._sql.insert_memory(
             connection,

@@ -33,7 +33,7 @@ class PostgresCorrecting:
             )
             check_owner(row, principal)
             await self._check(connection, row, correction)
-            changed = memory_of(await self._write(connection, row, correction))
+            changed = memory_of(await self._write(connection, row, correction, filter_))
             if changed.text != row["text"] or changed.expires_at != row["expires_at"]:
                 await self._follow_above(connection, changed, rebuild=changed.text != row["text"])
             await self._accounts.close(connection, principal.tenant, principal.user, before)
@@ -52,14 +52,17 @@ class PostgresCorrecting:
         place = {"tenant": row["tenant_id"], "content_hash": wording.content_hash}
         if await self._sql.is_forgotten(connection, **place, owner=row["owner_scope"]):
             raise InvalidInput("a memory of this text was forgotten", field="text")
+        await self._sql.drop_expired_in_the_way(
+            connection, **place, owner=row["owner_scope"], now=self._clock(), external_id=None, fact_key=None
+        )
         if twin := await self._sql.twin_of(connection, **place, memory=row["memory_id"]):
             raise Conflict(f"this text is remembered already, as {twin}")
 
-    async def _write(self, connection: Connection, row: Row, correction: Correction) -> Row:
+    async def _write(self, connection: Connection, row: Row, correction: Correction, filter_: HardFilter) -> Row:
         wording = correction.wording
         changed: Row = await self._sql.correct_memory(
             connection,
-            tenant=row["tenant_id"],
+            **gate(filter_),
             memory=row["memory_id"],
             text=wording.text if wording else None,
             content_hash=wording.content_hash if wording else None,
@@ -73,7 +76,6 @@ class PostgresCorrecting:
             metadata=correction.metadata,
             wake=correction.wake,
             change="woken" if correction.wake and row["status"] == "cold" else "corrected",
-            now=self._clock(),
         )
         return changed
 

@@ -38,14 +38,14 @@ class PostgresForgetting:
             )
             check_owner(row, principal)
             owner = row["owner_scope"]
-            return await self._forget(connection, principal.tenant, principal.user, [row["memory_id"]], owner)
+            return await self._forget(connection, principal, [row["memory_id"]], owner)
 
     async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
         """Delete up to `limit` memories of an owner, with everything made from them."""
         tenant, user = principal.tenant, principal.user
         async with self._accounts.writing(tenant, user) as (connection, _):
             rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=limit))
-            return await self._forget(connection, tenant, user, [row["memory_id"] for row in rows], owner_scope)
+            return await self._forget(connection, principal, [row["memory_id"] for row in rows], owner_scope)
 
     async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
         """Whether anything of an owner is left."""
@@ -70,35 +70,43 @@ class PostgresForgetting:
                 self._sql.session_page(connection, tenant=tenant, session=session_id, limit=_SESSION_PAGE)
             )
             asked = [row["memory_id"] for row in rows]
-            return await self._forget(connection, tenant, UserId(""), asked, "", bury=False)
+            nobody = Principal(tenant=tenant, user=UserId(""), granted=frozenset())
+            return await self._forget(connection, nobody, asked, "", bury=False)
 
     async def _forget(
         self,
         connection: Connection,
-        tenant: TenantId,
-        user: UserId,
+        principal: Principal,
         asked: list[str],
         owner: str,
         *,
         bury: bool = True,
     ) -> Forgotten:
         if not asked:
-            return Forgotten(deleted=(), rebuilt=(), chunks=0, epochs=0, tombstones=0)
+            return Forgotten(deleted=(), rebuilt=(), seen=frozenset(), chunks=0, epochs=0, tombstones=0)
+        tenant = principal.tenant
         decided = await self._plan(connection, tenant, asked, owner)
         touched = [*decided.delete, *decided.rebuild]
+        seen = await fetch_all(
+            self._sql.shared_among(connection, tenant=tenant, allowed=sorted(principal.allowed), ids=touched)
+        )
         scopes = await fetch_all(self._sql.scopes_of(connection, tenant=tenant, ids=touched))
         tombstones = int(await self._sql.bury(connection, tenant=tenant, ids=touched, now=self._now)) if bury else 0
         deleted = await self._delete(connection, tenant, decided.delete)
         summaries = Summaries(self._sql, connection, tenant, now=self._clock())
         repeated = await summaries.rebuild(decided.rebuild, wipe=True)
         deleted += await self._delete(connection, tenant, repeated)
-        await self._sql.wake_memories(connection, tenant=tenant, ids=sorted(decided.wake), now=self._clock())
+        owners = sorted({row["owner_scope"] for row in deleted})
+        await self._sql.wake_memories(
+            connection, tenant=tenant, ids=sorted(decided.wake), owners=owners, now=self._clock()
+        )
         ids = tuple(row["memory_id"] for row in deleted)
         rebuilt = tuple(summary for summary in decided.rebuild if summary not in repeated)
-        await self._tell(connection, tenant, user, deleted)
+        await self._tell(connection, tenant, principal.user, deleted)
         return Forgotten(
             deleted=ids,
             rebuilt=rebuilt,
+            seen=frozenset(row["memory_id"] for row in seen),
             chunks=sum(row["chunks"] for row in deleted),
             epochs=len(scopes),
             tombstones=tombstones,

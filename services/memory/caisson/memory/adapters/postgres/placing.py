@@ -182,6 +182,7 @@ class Placing:
             tenant=self._tenant,
             memory=memory_id,
             fact_key=draft.fact_key,
+            allowed=self._gate["allowed"],
             owner=draft.owner_scope,
             scope_key=draft.scope_key,
             at=at,

@@ -53,7 +53,7 @@ def memory_of(row: Row) -> Memory:
             kind=row["provenance_kind"], run_id=row["run_id"], session_id=row["session_id"], source=row["source"]
         ),
         sources=tuple(row["sources"]),
-        superseded_by=row["superseded_by"],
+        superseded_by=row["successor"],
         version=row["version"],
         used_at=row["used_at"],
         created_at=row["created_at"],
