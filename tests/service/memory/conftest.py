@@ -1,6 +1,7 @@
 """One migrated database, one embedded index and one embedder for all stories; each story has its own tenant."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
@@ -8,6 +9,7 @@ from caisson.common.postgres import Pool, connect_pool, migrate
 from caisson.memory.app import MIGRATIONS_DIR, SCHEMA
 from tests.support.gateway import create_database
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
+from tests.support.memory_world import World, made_world
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +35,16 @@ async def word_index(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
 def desk(memory_pool: Pool, word_index: Outage) -> Desk:
     word_index.away = False
     return Desk(pool=memory_pool, index=word_index, embedder=WordEmbedder(), clock=Turntable())
+
+
+@pytest.fixture(scope="session")
+async def filled_world(memory_pool: Pool, word_index: Outage) -> World:
+    return await made_world(memory_pool, word_index)
+
+
+@pytest.fixture
+def world(filled_world: World, word_index: Outage) -> World:
+    """The world with everything up, now."""
+    word_index.away, filled_world.desk.embedder.away = False, False
+    filled_world.desk.clock.ahead = timedelta()
+    return filled_world

@@ -3,8 +3,7 @@
 import asyncio
 import random
 import secrets
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,18 +12,11 @@ from hypothesis import strategies as st
 
 from caisson.common.errors import InvalidInput, NotFound
 from caisson.common.ids import TenantId
-from caisson.common.memories import Caller, Feedback, Provenance, Recalled, Search
-from caisson.common.postgres import Pool
+from caisson.common.memories import Caller, Feedback, Recalled, Search
 from caisson.memory.domain.layers import Layer
-from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder
+from tests.support.memory_desk import Desk, Outage
+from tests.support.memory_world import NOW, PAST, SCOPES, SESSIONS, USERS, WORDS, World, allowed_of
 
-WORDS = ("amber", "birch", "copper", "delta", "ember", "fjord", "garnet", "heron")
-USERS = ("ana", "ana2", "an", "user:ana")
-SCOPES = ("team:a", "team:ab", "team", "tenant2", "user:an")
-SESSIONS = (None, "ses_1", "ses_2")
-NOW = datetime.now(UTC)
-PAST = tuple(NOW + timedelta(days=days) for days in (-400, -200, -100, -10))
-MEMORIES = 160
 PROBES = 200
 
 ADMITTED = """
@@ -33,56 +25,6 @@ WHERE tenant_id = $1 AND scopes && $2::text[] AND status <> 'cold'
   AND valid_from <= $3 AND (valid_to IS NULL OR valid_to > $3) AND (expires_at IS NULL OR expires_at > $4)
   AND (cardinality($5::text[]) = 0 OR layer = ANY ($5)) AND (layer <> 'session' OR session_id = $6)
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """Three tenants whose names begin alike, each with memories of every kind."""
-
-    desk: Desk
-    tenants: tuple[TenantId, ...]
-
-    def of(self, tenant: TenantId) -> Desk:
-        return replace(self.desk, tenant=tenant)
-
-
-@pytest.fixture(scope="module")
-async def world(memory_pool: Pool, word_index: Outage) -> World:
-    word_index.away = False
-    rng = random.Random(7)
-    desk = Desk(pool=memory_pool, index=word_index, embedder=WordEmbedder(), clock=Turntable())
-    name = f"t{secrets.token_hex(4)}"
-    made = World(desk=desk, tenants=(TenantId(name), TenantId(f"{name}0"), TenantId(f"{name}-x")))
-    for number in range(MEMORIES):
-        await _remember(made, rng, number)
-    cold = "UPDATE memory.memories SET status = 'cold' WHERE tenant_id = $1 AND status = 'active' AND random() < 0.1"
-    for tenant in made.tenants:
-        await memory_pool.execute(cold, tenant)
-        await made.of(tenant).indexer.relay(1_000)
-    return made
-
-
-async def _remember(world: World, rng: random.Random, number: int) -> None:
-    """Remember something random; what the rules refuse is left out."""
-    layer = rng.choice(list(Layer))
-    valid_from = rng.choice((None, *PAST))
-    begin = valid_from or NOW
-    granted = rng.sample(SCOPES, 2)
-    fields: dict[str, Any] = {
-        "layer": layer.value,
-        "scopes": rng.choice((None, ["tenant"], granted, granted[:1])),
-        "valid_from": valid_from,
-        "valid_to": rng.choice((None, None, begin + timedelta(days=rng.choice((5, 150, 900))))),
-        "expires_at": rng.choice((None, None, NOW + timedelta(hours=1))),
-        "outcome": "ok" if layer is Layer.EPISODIC else None,
-        "confirmations": 3 if layer is Layer.PROCEDURAL else 0,
-        "provenance": Provenance(run_id=f"run_{number}", session_id=rng.choice(("ses_1", "ses_2"))),
-    }
-    if layer is Layer.SEMANTIC and rng.random() < 0.4:
-        fields |= {"subject": "thing", "attribute": rng.choice(("colour", "size"))}
-    desk = world.of(rng.choice(world.tenants))
-    caller = desk.caller(rng.choice(USERS), *granted)
-    await desk.remember(f"{number} {' '.join(rng.choices(WORDS, k=4))}", caller=caller, **fields)
 
 
 @st.composite
@@ -147,7 +89,7 @@ async def _ask(desk: Desk, request: Search, asked: dict[str, Any]) -> tuple[list
 async def _admitted(desk: Desk, caller: Caller, asked: dict[str, Any]) -> set[str]:
     """Ask SQL itself, in words of its own."""
     now = desk.clock()
-    allowed = [f"user:{caller.user_id}", "tenant", *caller.scopes]
+    allowed = sorted(allowed_of(caller))
     layers = asked["layers"] or [layer.value for layer in Layer]
     rows = await desk.rows(ADMITTED, allowed, asked["as_of"] or now, now, layers, asked["session_id"])
     return {row["memory_id"] for row in rows}
