@@ -1,4 +1,7 @@
-"""`make bench`: measure, print a table, write `bench/results/latest.json`. Exits 1 if a bar does not hold."""
+"""`make bench`: measure, print a table, write `bench/results/latest.json`. Exits 1 if a bar does not hold.
+
+A bar is the target that a figure is held against; a figure without one informs. ARGS="box memory_index" asks some.
+"""
 
 import argparse
 import importlib
@@ -7,26 +10,32 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import psutil
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bench.figures import Figure
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 QUESTIONS = ("box", "proxy", "runs", "memory")
+FURTHER = ("memory_index", "memory_isolation", "memory_mem0")
+MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where the figures come from."""
+    """Where the figures come from. `load` is how many processes wanted a core in the minute before."""
 
     processor: str
     cores: int
+    memory_mib: int
+    load: float
     kernel: str
     python: str
     caisson: str
@@ -35,14 +44,17 @@ class Machine:
 def main() -> int:
     """Ask the given questions, or all."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("questions", nargs="*", default=QUESTIONS, metavar="QUESTION", help=", ".join(QUESTIONS))
+    told = f"{', '.join(QUESTIONS)}: these unless told otherwise; and {', '.join(FURTHER)}"
+    parser.add_argument("questions", nargs="*", default=QUESTIONS, metavar="QUESTION", help=told)
     arguments = parser.parse_args()
-    console = Console()
-    console.print(_describe(_machine()))
+    if unknown := set(arguments.questions) - {*QUESTIONS, *FURTHER}:
+        parser.error(f"no such question: {', '.join(sorted(unknown))}")
+    console, machine = Console(), _machine()
+    console.print(_describe(machine))
     figures = [figure.as_json() for figure in _ask(arguments.questions, console)]
     console.print(_table(figures))
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=2) + "\n")
+    RESULTS.write_text(json.dumps({"machine": asdict(machine), "figures": figures}, indent=2) + "\n")
     console.print(f"written to {RESULTS}")
     return 0 if all(figure["holds"] is not False for figure in figures) else 1
 
@@ -50,8 +62,12 @@ def main() -> int:
 def _ask(questions: list[str], console: Console) -> Iterator[Figure]:
     for question in questions:
         module = importlib.import_module(f"bench.{question}")
-        console.print(f"[bold]{question}[/]: {(module.__doc__ or '').strip()}\n")
+        console.print(f"[bold]{question}[/]: {escape(_paragraphs(module.__doc__ or ''))}\n")
         yield from module.run()
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
 
 
 def _machine() -> Machine:
@@ -59,6 +75,8 @@ def _machine() -> Machine:
     return Machine(
         processor=models[0].partition(": ")[2] if models else platform.machine(),
         cores=os.cpu_count() or 0,
+        memory_mib=psutil.virtual_memory().total // MIB,
+        load=os.getloadavg()[0],
         kernel=platform.release(),
         python=platform.python_version(),
         caisson=version("caisson-common"),
@@ -67,8 +85,9 @@ def _machine() -> Machine:
 
 def _describe(machine: Machine) -> str:
     return (
-        f"{machine.cores} cores of {machine.processor}, Linux {machine.kernel}, Python {machine.python}, "
-        f"Caisson {machine.caisson}. Shared machines are noisy: compare ratios of one run, not times of two.\n"
+        f"{machine.cores} cores of {machine.processor}, {machine.memory_mib:,} MiB, Linux {machine.kernel}, Python "
+        f"{machine.python}, Caisson {machine.caisson}; load {machine.load:.1f} before. "
+        "Shared machines are noisy: compare ratios of one run, not times of two.\n"
     )
 
 

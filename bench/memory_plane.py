@@ -4,9 +4,10 @@ Rows and points are written side by side, without the service: a hundred thousan
 Texts are sentences of a small language; a vector is that of its sentence, moved a little.
 """
 
+import asyncio
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,7 @@ from caisson.stack.service import ServiceProcess
 from caisson.stack.services import Services
 
 ReplyT = TypeVar("ReplyT", bound=Message)
+Taker = Callable[[Sequence[Point]], Awaitable[None]]
 
 TENANTS = 100
 USERS = 10
@@ -120,8 +122,8 @@ class Filler:
         self._random = np.random.default_rng(7)
         self._known: list[tuple[str, Vector]] = []
 
-    async def fill(self, begin: int, end: int) -> None:
-        """Add the memories numbered from `begin` to before `end`."""
+    async def fill(self, begin: int, end: int, *, also: Sequence[Taker] = ()) -> None:
+        """Add the memories numbered from `begin` to before `end`; `also` are given the same."""
         if not self._known:
             await self._learn()
         index = await EdgeIndex.open(self._plane.folder.index("memory"), MiniLm.identity)
@@ -129,6 +131,7 @@ class Filler:
             points = [self._point(number) for number in range(start, min(start + BATCH, end))]
             await self._store(points)
             await index.upsert(points)
+            await asyncio.gather(*(take(points) for take in also))
         await index.close()
         await self._plane.pool.execute("TRUNCATE memory.index_outbox")
         await self._plane.pool.execute("ANALYZE")
