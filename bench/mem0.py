@@ -64,11 +64,10 @@ class Mem0:
 
 @asynccontextmanager
 async def mem0(folder: Path, store: Store) -> AsyncIterator[Mem0]:
-    """Run it with a memory in a folder, without telemetry, keys or a home of its own outside of the folder."""
+    """Run it with a memory in a folder, without telemetry. The first time, uv installs what is locked."""
     folder.mkdir(parents=True)
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "UV_SYSTEM_CERTS") if name in os.environ}
-    environment = kept | {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "PYTHONSAFEPATH": "1"}
-    command = (_uv(), "run", "--quiet", "--frozen", "--script", str(PROGRAM))
+    environment = os.environ | {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "PYTHONSAFEPATH": "1"}
+    command = (_uv(), "run", "--quiet", "--locked", "--script", str(PROGRAM))
     process = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, env=environment, stdin=PIPE, stdout=PIPE, limit=LINE_LIMIT_BYTES
     )

@@ -113,7 +113,7 @@ async def _searches(plane: MemoryPlane, others: Mapping[str, Mem0], label: str) 
         Figure(
             name=f"memory_{side}_search_ratio_{label}",
             value=percentile(ms[side], 50) / percentile(ms[OURS], 50),
-            unit="x",
+            unit="times Caisson's",
         )
         for side in others
     ]
@@ -131,7 +131,8 @@ async def _additions(plane: MemoryPlane, others: Mapping[str, Mem0]) -> list[Fig
     ]
     figures.append(Figure(name="memory_caisson_batched_adds_per_s", value=batched, unit="memories/s"))
     return figures + [
-        Figure(name=f"memory_{side}_adds_ratio", value=per_s[OURS] / per_s[side], unit="x") for side in others
+        Figure(name=f"memory_{side}_adds_ratio", value=per_s[OURS] / per_s[side], unit="times mem0's")
+        for side in others
     ]
 
 

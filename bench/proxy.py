@@ -150,7 +150,7 @@ async def _compare_mitmproxy(folder: Path, upstream: int, figures: list[Figure])
     async with _process((program, *arguments), core=0, port=port):
         theirs = await _wrk(f"http://{HOST}:{port}{PATH}", None)
     ratio = rate / theirs.requests_per_s
-    return [Figure(name="proxy_mitmproxy_ratio", value=ratio, unit="of its rate", bar=20, wanted="at least")]
+    return [Figure(name="proxy_mitmproxy_ratio", value=ratio, unit="of mitmproxy's rate", bar=20, wanted="at least")]
 
 
 async def _wrk(url: str, caisson: "Caisson | None", *, seconds: int = SECONDS, pause: bool = False) -> Measured:
