@@ -114,12 +114,14 @@ def _describe(machine: Machine) -> str:
 
 def _table(figures: list[dict[str, Any]]) -> Table:
     table = Table(title="Figures")
-    for column in ("name", "value", "unit", "bar", "holds"):
+    table.add_column("name", min_width=max((len(figure["name"]) for figure in figures), default=0))
+    for column in ("value", "unit", "bar", "holds"):
         table.add_column(column, justify="right" if column in {"value", "bar"} else "left")
     marks = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
     for figure in figures:
         bar = "" if figure["bar"] is None else f"{figure['wanted']} {figure['bar']:g}"
-        table.add_row(figure["name"], f"{figure['value']:,.2f}", figure["unit"], bar, marks[figure["holds"]])
+        value = f"{figure['value']:,.{3 if abs(figure['value']) < 1 else 2}f}"
+        table.add_row(figure["name"], value, figure["unit"], bar, marks[figure["holds"]])
     return table
 
 
