@@ -152,7 +152,7 @@ async def _search_ours(plane: MemoryPlane, asked: Sequence[Asker]) -> list[float
         began = perf_counter()
         recalled = await plane.ask(subjects.MEMORY_SEARCH, request, Recalled)
         ms.append((perf_counter() - began) * 1_000)
-        if not recalled.hits or recalled.diagnostics.degraded:
+        if not recalled.diagnostics.found or recalled.diagnostics.degraded:
             raise RuntimeError(f"not what is measured: {recalled.diagnostics}")
     return ms
 
