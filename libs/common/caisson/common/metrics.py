@@ -1,6 +1,6 @@
 """The metrics that several services share. Labels never carry ids."""
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 RPC_SECONDS = Histogram(
     "caisson_rpc_seconds",
@@ -13,9 +13,12 @@ MISADDRESSED = Counter(
     "caisson_bus_misaddressed_total", "Messages refused because envelope and subject differ", ["service"]
 )
 LOOP_LAG_SECONDS = Histogram(
-    "caisson_loop_lag_seconds",
-    "How late the event loop woke from a one-second sleep",
-    buckets=(0.005, 0.01, 0.05, 0.1, 0.5, 1, 5),
+    "caisson_event_loop_lag_seconds",
+    "How late the event loop woke from a sleep of 20 ms",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5),
+)
+LOOP_LAG_MAX_SECONDS = Gauge(
+    "caisson_event_loop_lag_max_seconds", "The latest that the event loop woke in this minute or the one before"
 )
 COMMAND_BLOCKED = Counter("caisson_security_command_blocked_total", "Commands that a guard refused", ["guard"])
 PROXY_REWRITE = Counter(

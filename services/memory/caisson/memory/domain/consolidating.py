@@ -20,6 +20,7 @@ from caisson.memory.domain.indexing import Embedder, Vector
 from caisson.memory.domain.instructions import is_instruction_like
 from caisson.memory.domain.leasing import Lease
 from caisson.memory.domain.lifetimes import SOONEST_COLD
+from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.phrasing import phrase
 from caisson.memory.domain.principals import HardFilter, Principal
@@ -151,11 +152,12 @@ class Consolidator:
         return memory_id
 
     async def _grouped(self, episodes: Sequence[Memory]) -> list[Group]:
-        return group_episodes(episodes, await self._vectors(episodes))
+        vectors = await self._vectors(episodes)
+        return await beside([one.text for one in episodes], lambda: group_episodes(episodes, vectors))
 
     async def _vectors(self, episodes: Sequence[Memory]) -> list[Vector] | None:
         texts = [phrase(episode.text[:MAX_EPISODE_CHARS], episode.subject, episode.attribute) for episode in episodes]
-        firsts = [(self._embedder.chunks(text) or [text])[0] for text in texts]
+        firsts = await beside(texts, lambda: [(self._embedder.chunks(text) or [text])[0] for text in texts])
         vectors: list[Vector] = []
         try:
             for at in range(0, len(firsts), _EMBEDDED_AT_ONCE):

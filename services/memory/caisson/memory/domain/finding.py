@@ -13,6 +13,7 @@ from caisson.memory.domain.coverage import Coverage
 from caisson.memory.domain.hashing import content_hash
 from caisson.memory.domain.indexing import Candidate
 from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.reading import Epoch
@@ -101,9 +102,11 @@ class Finder:
         expired = await self._store.expired_among(unseen, filter_) if unseen else 0
         confirmed = [(item, visible[item.memory_id]) for item in candidates if item.memory_id in visible]
         fitting = [pair for pair in confirmed if _is_of_session(pair[1], asked.session_id)]
+        has_terms = searched.candidates.sparse_terms > 0
+        texts = [memory.text for _, memory in fitting]
         return Findings(
             searched=searched,
-            found=_weigh(asked, fitting, has_terms=searched.candidates.sparse_terms > 0),
+            found=await beside(texts, lambda: _weigh(asked, fitting, has_terms=has_terms)),
             expired=expired,
             mismatched=len(unseen) - expired,
             of_other_sessions=len(confirmed) - len(fitting),

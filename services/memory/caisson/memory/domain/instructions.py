@@ -24,6 +24,19 @@ _INSTRUCTION = re.compile(
 )
 
 
+_STRIDE = 32 * 1024
+_OVERLAP = 2 * 1024
+
+
 def is_instruction_like(text: str) -> bool:
-    """Whether a text tries to tell a model what to do."""
-    return _INSTRUCTION.search(text) is not None
+    """Whether a text tries to tell a model what to do.
+
+    Read in strides: a search keeps the interpreter to its end, and 256 KiB at once would take 55 ms of everybody's.
+    """
+    return any(_begins_in(text, begin) for begin in range(0, len(text), _STRIDE))
+
+
+def _begins_in(text: str, begin: int) -> bool:
+    found = _INSTRUCTION.search(text, begin, begin + _STRIDE + _OVERLAP)
+    # What was found at the end of the stride may be cut off there.
+    return found is not None and _INSTRUCTION.match(text, found.start()) is not None

@@ -9,6 +9,7 @@ from caisson.memory.domain.assembling import entry
 from caisson.memory.domain.budgeting import Filled, fill
 from caisson.memory.domain.finding import Confirming, Finder, Findings
 from caisson.memory.domain.gating import Thresholds, passes
+from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.recalls import Asked, Found, Recall, Report, Told
 from caisson.memory.domain.retrievals import Retrieval, Retrievals
@@ -42,7 +43,7 @@ class Recaller:
         check_query(asked.query)
         findings = await self._finder.find(asked)
         passed = [item for item in findings.found if self._passes(item)]
-        filled = self._fill(asked, passed)
+        filled = await beside([item.memory.text for item in passed], lambda: self._fill(asked, passed))
         told = tuple(Told(found=item, score=score, tokens=tokens) for (score, item), tokens in filled.kept)
         retrieval = Retrieval(
             retrieval_id=new_id("ret"),

@@ -1,5 +1,6 @@
 """Distilling candidates in slices: each call works for a few seconds, saves, and says how to go on."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
@@ -23,6 +24,7 @@ from caisson.memory.domain.distillation import (
 )
 from caisson.memory.domain.indexing import Embedder
 from caisson.memory.domain.jobs import Job, JobKind, Jobs
+from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.principals import Principal
 from caisson.memory.handlers.callers import principal_of
 
@@ -74,7 +76,8 @@ class DistillingHandlers:
             raise InvalidInput("candidates must not be empty", field="candidates")
         for position, text in enumerate(request.candidates):
             check_size(text, field=f"candidates.{position}")
-        kept = [text for text in request.candidates if refuse_text(text) is None]
+        offered = request.candidates
+        kept = await beside(offered, lambda: [text for text in offered if refuse_text(text) is None])
         report = {"stage": "admission", "in": len(request.candidates), "out": len(kept)}
         job = await self._jobs.open(
             JobKind.DISTIL, principal, {"stage": STAGES[0], "target": request.target, "at": -1}
@@ -89,7 +92,7 @@ class DistillingHandlers:
             return await self._reword(job, principal, stage, texts)
         match stage:
             case Stage.MERGE:
-                weights = merge(texts)
+                weights = await beside([text.text for text in texts], lambda: merge(texts))
                 await self._candidates.weigh(job.job_id, weights)
                 await self._candidates.drop(
                     job.job_id, [text.position for text in texts if text.position not in weights]
@@ -98,7 +101,7 @@ class DistillingHandlers:
             case Stage.CLUSTER:
                 return await self._cluster(job, texts)
             case _:
-                chosen = choose(texts, job.state["target"])
+                chosen = await asyncio.to_thread(choose, texts, job.state["target"])
                 await self._candidates.select(job.job_id, chosen)
                 dropped = [text.position for text in texts if text.position not in set(chosen)]
                 await self._candidates.drop(job.job_id, dropped)
@@ -124,15 +127,17 @@ class DistillingHandlers:
     async def _cluster(self, job: Job, texts: Sequence[Text]) -> Job:
         batch = [text for text in texts if text.vector is None and text.position > job.state["at"]][:_PER_EMBEDDING]
         if batch:
-            firsts = [(self._embedder.chunks(text.text[:_EMBEDDED_CHARS]) or [text.text])[0] for text in batch]
-            vectors = await self._embedder.embed(firsts)
+            vectors = await self._embedder.embed(await asyncio.to_thread(self._firsts, batch))
             await self._candidates.embed(
                 job.job_id, {text.position: vector for text, vector in zip(batch, vectors, strict=True)}
             )
             return replace(job, state=job.state | {"at": batch[-1].position})
-        topics = sort_by_topic(texts)
+        topics = await asyncio.to_thread(sort_by_topic, texts)
         await self._candidates.sort(job.job_id, topics)
         return _next(job, {"stage": Stage.CLUSTER, "in": len(texts), "topics": len(set(topics.values()))})
+
+    def _firsts(self, batch: Sequence[Text]) -> list[str]:
+        return [(self._embedder.chunks(text.text[:_EMBEDDED_CHARS]) or [text.text])[0] for text in batch]
 
 
 def _next(job: Job, report: dict[str, Any]) -> Job:

@@ -11,6 +11,7 @@ from caisson.memory.domain.drafting import Draft, Twin
 from caisson.memory.domain.hashing import fact_key
 from caisson.memory.domain.indexing import Embedder, Index, IndexQuery, Vector
 from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.near import PROPOSED_FROM, Same, decide
 from caisson.memory.domain.phrasing import phrase
@@ -47,7 +48,9 @@ class Proposing:
         compared: dict[int, Draft] = {}
         try:
             async with asyncio.timeout(_WITHIN_S):
-                vectors = await self._embedder.embed([self._first_chunk(draft) for draft in chosen.values()])
+                texts = [draft.wording.text for draft in chosen.values()]
+                firsts = await beside(texts, lambda: [self._first_chunk(draft) for draft in chosen.values()])
+                vectors = await self._embedder.embed(firsts)
                 for (position, draft), vector in zip(chosen.items(), vectors, strict=True):
                     compared[position] = await self._compare(draft, vector, filter_)
         except (InvalidInput, Unavailable, TimeoutError) as error:
@@ -85,7 +88,8 @@ def _is_compared(draft: Draft) -> bool:
 
 def _same_place(draft: Draft, memory: Memory) -> bool:
     return (
-        memory.owner_scope == draft.owner_scope
+        len(memory.text) <= _MAX_CHARS
+        and memory.owner_scope == draft.owner_scope
         and memory.scopes == draft.scopes
         and fact_key(memory.subject, memory.attribute) == draft.fact_key
     )

@@ -1,6 +1,5 @@
 """What becomes a memory, and what is corrected. Every memory of a request gets its own answer."""
 
-import asyncio
 from collections.abc import Callable
 from typing import assert_never
 
@@ -12,6 +11,7 @@ from caisson.common.errors import InvalidInput
 from caisson.common.memories import MemoryView, PatchMemory, Remember, Remembered, RememberedAll
 from caisson.memory.domain.admission import Admitted, Rejected, admit, check_size, refuse_text, trust_of
 from caisson.memory.domain.drafting import Draft, check_metadata, check_tags, draft, word
+from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.reading import Reading
@@ -29,8 +29,6 @@ from caisson.memory.domain.writing import (
 from caisson.memory.handlers.callers import Clock, filter_of
 from caisson.memory.handlers.proposing import Proposing
 from caisson.memory.handlers.views import view_of
-
-_READ_BESIDE_THE_LOOP_CHARS = 32 * 1024
 
 REMEMBERED = Counter("caisson_memory_remembered_total", "What became of memories that were offered", ["status"])
 REJECTED = Counter("caisson_memory_rejected_total", "Memories that were not admitted", ["reason"])
@@ -69,10 +67,8 @@ class RememberingHandlers:
         for position, new in enumerate(request.memories):
             check_size(new.text, field=f"memories.{position}.text")
         injected = await self._injected(request, filter_)
-        if sum(len(new.text) for new in request.memories) > _READ_BESIDE_THE_LOOP_CHARS:
-            verdicts, drafts = await asyncio.to_thread(_read, request, filter_, injected)
-        else:
-            verdicts, drafts = _read(request, filter_, injected)
+        texts = [new.text for new in request.memories]
+        verdicts, drafts = await beside(texts, lambda: _read(request, filter_, injected))
         compared = await self._proposing.compare(list(drafts.values()), filter_)
         written = await self._remembering.remember(compared.drafts, filter_.principal) if drafts else []
         await self._follow(filter_, written, is_up=compared.is_up)
@@ -88,7 +84,8 @@ class RememberingHandlers:
     async def correct(self, request: PatchMemory) -> MemoryView:
         """Change what is given and nothing else."""
         filter_ = filter_of(request.caller, self._clock())
-        changed = await self._correcting.correct(request.id, _correction(request, filter_), filter_)
+        correction = await beside([request.text], lambda: _correction(request, filter_))
+        changed = await self._correcting.correct(request.id, correction, filter_)
         await self._indexing.catch_up(filter_.principal.tenant, [changed.memory_id])
         return view_of(changed)
 
