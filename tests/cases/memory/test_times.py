@@ -50,6 +50,23 @@ async def test_an_expiry_is_an_end_of_keeping_and_no_past_time_brings_it_back(ea
     assert (await desk.rows(kept, id_))[0]["expires_at"] == february
 
 
+async def test_a_time_that_an_answer_shows_can_be_asked_about(plane: MemoryPlane) -> None:
+    """M28. As of the shown beginning of a fact it is told, and as of its shown end its successor is."""
+    async with plane.asker(new_tenant()) as ana:
+        for n in range(3):
+            texts = [f"the office {n} is in {city}" for city in ("Oslo", "Bergen")]
+            ids = [await remember(ana, text, subject="office", attribute=f"city {n}") for text in texts]
+            old, new = [(await ana.get(f"/v1/memories/{id_}")).json() for id_ in ids]
+            assert old["valid_to"] == new["valid_from"]
+            for moment, told in ((old["valid_from"], old), (new["valid_from"], new)):
+                asked = {"query": f"office {n}", "as_of": moment, "k": 1}
+                hits = (await ana.post("/v1/memories/search", json=asked)).json()["hits"]
+                assert [hit["memory"]["id"] for hit in hits] == [told["id"]]
+                listed = (await ana.get("/v1/memories", params={"as_of": moment, "limit": "1"})).json()["items"]
+                assert [item["id"] for item in listed] == [told["id"]]
+                assert (await ana.get(f"/v1/memories/{told['id']}", params={"as_of": moment})).status_code == 200
+
+
 REFUSED = [
     ("2026-03-01T10:00:00", "no offset"),
     ("2026-03-29T02:30", "no offset, and a time that Berlin skips"),

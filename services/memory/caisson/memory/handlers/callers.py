@@ -1,7 +1,7 @@
 """From the gateway's caller to a principal. Invariant: nothing else in a request says who asks."""
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from caisson.common.ids import TenantId, UserId, check_external_id
 from caisson.common.memories import Caller
@@ -36,7 +36,12 @@ def filter_of(
     caller: Caller, now: datetime, *, as_of: datetime | None = None, layers: Iterable[str] = ()
 ) -> HardFilter:
     """Return what the caller may see at `now`, in force at `as_of` or now."""
-    in_force = now if as_of is None else in_utc(as_of, "as_of")
+    in_force = now if as_of is None else _whole_millisecond(in_utc(as_of, "as_of"))
     return HardFilter(
         principal=principal_of(caller), now=now, as_of=in_force, layers=frozenset(Layer(layer) for layer in layers)
     )
+
+
+def _whole_millisecond(at: datetime) -> datetime:
+    """Times are kept finer than they are told: one that is told, and asked about, means all of its millisecond."""
+    return at if at.microsecond % 1_000 else at + timedelta(microseconds=999)
