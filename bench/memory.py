@@ -1,14 +1,19 @@
 """What memory costs as its callers see it: a service of its own over the bus, 100 tenants, the default embedder.
 
-A search is embedded, found by both legs under the hard filter, checked in SQL, gated, recorded and answered. The same
-without embedding runs in this process, on the same store and index. Writes go in batches of a hundred new texts, each
-compared with what is stored, embedded, stored and indexed before it is answered.
+Names without a size are of 100,000 memories. All is one sentence long, and nobody else uses the machine's two cores.
+
+* `memory_search`: one caller at a time, over the bus: embedded, found by both legs under the hard filter, checked in
+  SQL, gated, recorded, answered. Leaves out the gateway, and long or repeated queries.
+* `memory_search_noembed`: the same handler in this process with vectors made before. Leaves out bus and embedder.
+* `memory_writes`: new texts in batches of a hundred, each compared with what is stored, embedded, stored and indexed
+  before it is answered. Leaves out long texts and writers at once.
+* `memory_rss`: the service and the process of its index, after all that. Leaves out PostgreSQL and NATS.
+* `memory_loop_blocked_max`: the latest that the service's event loop woke while callers searched, wrote and deleted
+  and the index was compacted, by the service's own metric. Leaves out long texts.
 """
 
 import random
 import tempfile
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
@@ -16,23 +21,14 @@ import psutil
 import uvloop
 
 from bench.figures import Figure, percentile
-from bench.memory_plane import DOES, TENANTS, USERS, WHAT, WHERE, WHO, Filler, MemoryPlane, memory_plane
+from bench.memory_blocking import blocked
+from bench.memory_noembed import without_embedding
+from bench.memory_plane import Filler, MemoryPlane, caller, memory_plane, questions, sentence
 from caisson.common import subjects
-from caisson.common.memories import Caller, NewMemory, Recalled, Remember, RememberedAll, Search
-from caisson.common.postgres import load_queries
-from caisson.memory.adapters.fulltext import FullText
-from caisson.memory.adapters.minilm import MiniLm
-from caisson.memory.adapters.postgres.reading import PostgresReading
-from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
-from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
-from caisson.memory.app import QUERIES_FILE
-from caisson.memory.domain.gating import UNCALIBRATED
-from caisson.memory.domain.indexing import Vector
-from caisson.memory.domain.recalling import Recaller
-from caisson.memory.domain.searching import Searcher
-from caisson.memory.handlers.recall import RecallHandlers
+from caisson.common.memories import NewMemory, Recalled, Remember, RememberedAll, Search
+from caisson.stack.service import ServiceProcess
 
-SIZES = ((10_000, "10k"), (100_000, "100k"))
+SIZES = ((10_000, "_10k"), (100_000, ""))
 WARM_UP = 100
 SEARCHES = 500
 WRITES = 2_000
@@ -54,7 +50,8 @@ async def _measure() -> list[Figure]:
                 await filler.fill(filled, size)
                 filled = size
                 figures += await _of_service(plane, label)
-                figures += await _without_embedding(plane, label)
+                figures += await without_embedding(plane, label)
+            figures.append(await blocked(plane))
     return figures
 
 
@@ -62,19 +59,25 @@ async def _of_service(plane: MemoryPlane, label: str) -> list[Figure]:
     service = plane.service()
     await service.start()
     try:
-        asked = _questions(SEARCHES + WARM_UP)
+        asked = questions(SEARCHES + WARM_UP)
         samples = [await _timed(plane, request) for request in asked][WARM_UP:]
         per_s = await _writes(plane, label)
-        process = service.process
-        resident = psutil.Process(process.pid).memory_info().rss / MIB if process else 0.0
+        resident = _resident_mib(service)
     finally:
         await service.stop()
     return [
-        Figure(name=f"memory_search_p50_ms_{label}", value=percentile(samples, 50), unit="ms"),
-        Figure(name=f"memory_search_p95_ms_{label}", value=percentile(samples, 95), unit="ms", bar=10),
-        Figure(name=f"memory_writes_per_s_{label}", value=per_s, unit="memories/s", bar=100, wanted="at least"),
-        Figure(name=f"memory_rss_mib_{label}", value=resident, unit="MiB", bar=600),
+        Figure(name=f"memory_search_p50_ms{label}", value=percentile(samples, 50), unit="ms"),
+        Figure(name=f"memory_search_p95_ms{label}", value=percentile(samples, 95), unit="ms", bar=10),
+        Figure(name=f"memory_writes_per_s{label}", value=per_s, unit="memories/s", bar=100, wanted="at least"),
+        Figure(name=f"memory_rss_mib{label}", value=resident, unit="MiB", bar=600),
     ]
+
+
+def _resident_mib(service: ServiceProcess) -> float:
+    if service.process is None:
+        return 0.0
+    process = psutil.Process(service.process.pid)
+    return sum(one.memory_info().rss for one in (process, *process.children(recursive=True))) / MIB
 
 
 async def _timed(plane: MemoryPlane, request: Search) -> float:
@@ -89,86 +92,13 @@ async def _timed(plane: MemoryPlane, request: Search) -> float:
 async def _writes(plane: MemoryPlane, label: str) -> float:
     rng = random.Random(label)
     batches = [
-        [NewMemory(text=f"{label} {_sentence(rng)} on day {batch} of week {n}") for n in range(PER_BATCH)]
+        [NewMemory(text=f"{label} {sentence(rng)} on day {batch} of week {n}") for n in range(PER_BATCH)]
         for batch in range(WRITES // PER_BATCH)
     ]
     began = perf_counter()
     for number, memories in enumerate(batches):
-        request = Remember(caller=_caller(number), memories=memories)
+        request = Remember(caller=caller(number), memories=memories)
         answer = await plane.ask(subjects.MEMORY_REMEMBER, request, RememberedAll)
         if any(result.status not in {"created", "duplicate_of"} for result in answer.results):
             raise RuntimeError(f"not what is measured: {answer}")
     return WRITES / (perf_counter() - began)
-
-
-async def _without_embedding(plane: MemoryPlane, label: str) -> list[Figure]:
-    """Ask the handler itself with vectors that were made before."""
-    asked = _questions(SEARCHES + WARM_UP)
-    known = await Known.of([request.query for request in asked])
-    index = await EdgeIndex.open(plane.folder.index("memory"), MiniLm.identity)
-    queries, pool = load_queries(QUERIES_FILE), plane.pool
-    retrievals = PostgresRetrievals(pool, queries)
-    recaller = Recaller(
-        searcher=Searcher(known, index, FullText(pool, queries)),
-        store=PostgresReading(pool, queries),
-        retrievals=retrievals,
-        thresholds=UNCALIBRATED,
-    )
-    handlers = RecallHandlers(recaller, retrievals, clock=lambda: datetime.now(UTC))
-    samples = []
-    for request in asked:
-        began = perf_counter()
-        await handlers.search(request)
-        samples.append((perf_counter() - began) * 1_000)
-    await index.close()
-    return [
-        Figure(name=f"memory_search_noembed_p50_ms_{label}", value=percentile(samples[WARM_UP:], 50), unit="ms"),
-        Figure(
-            name=f"memory_search_noembed_p95_ms_{label}", value=percentile(samples[WARM_UP:], 95), unit="ms", bar=5
-        ),
-    ]
-
-
-class Known:
-    """An embedder that has made its vectors before."""
-
-    identity = MiniLm.identity
-    window_tokens = MiniLm.window_tokens
-
-    def __init__(self, embedder: MiniLm, vectors: dict[str, Vector]) -> None:
-        self._embedder = embedder
-        self._vectors = vectors
-
-    @classmethod
-    async def of(cls, texts: Sequence[str]) -> "Known":
-        """Embed the texts."""
-        embedder = await MiniLm.load()
-        return cls(embedder, dict(zip(texts, await embedder.embed(texts), strict=True)))
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return what is known."""
-        return [self._vectors[text] for text in texts]
-
-    def chunks(self, text: str) -> list[str]:
-        """Cut as the embedder does."""
-        return self._embedder.chunks(text)
-
-    def count_tokens(self, text: str) -> int:
-        """Count as the embedder does."""
-        return self._embedder.count_tokens(text)
-
-
-def _questions(count: int) -> list[Search]:
-    rng = random.Random(3)
-    return [
-        Search(caller=_caller(rng.randrange(TENANTS * USERS)), query=f"who {' '.join(_sentence(rng).split()[1:])}?")
-        for _ in range(count)
-    ]
-
-
-def _sentence(rng: random.Random) -> str:
-    return " ".join(rng.choice(words) for words in (WHO, DOES, WHAT, WHERE))
-
-
-def _caller(number: int) -> Caller:
-    return Caller(tenant_id=f"tenant-{number % TENANTS}", user_id=f"user-{number // TENANTS % USERS}", scopes=[])

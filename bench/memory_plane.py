@@ -5,11 +5,12 @@ Texts are sentences of a small language; a vector is that of its sentence, moved
 """
 
 import asyncio
+import random
 import secrets
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 from caisson.common import streams
 from caisson.common.bus import Bus
 from caisson.common.ids import TenantId
+from caisson.common.memories import Caller, Search
 from caisson.common.messages import Message
 from caisson.common.postgres import Pool, connect_pool, migrate
 from caisson.common.settings import ServiceSettings
@@ -75,9 +77,10 @@ class MemoryPlane:
     services: Services
     bus: Bus
 
-    def service(self) -> ServiceProcess:
-        """Return the service; it is not started."""
-        return self.services.memory("memory")
+    def service(self, **settings: str) -> ServiceProcess:
+        """Return the service, with some more settings; it is not started."""
+        overrides = {"memory": {**self.services.overrides.get("memory", {}), **settings}}
+        return replace(self.services, overrides=overrides).memory("memory")
 
     async def ask(self, subject: Subject, request: Message, reply: type[ReplyT]) -> ReplyT:
         """Call the service as the gateway does."""
@@ -112,6 +115,25 @@ async def memory_plane(folder: Path, *, settings: Mapping[str, str] = _QUIET) ->
         await nats.stop()
         await postgres.stop()
         data.unlock()
+
+
+def questions(count: int) -> list[Search]:
+    """Return searches by callers of every tenant."""
+    rng = random.Random(3)
+    return [
+        Search(caller=caller(rng.randrange(TENANTS * USERS)), query=f"who {' '.join(sentence(rng).split()[1:])}?")
+        for _ in range(count)
+    ]
+
+
+def sentence(rng: random.Random) -> str:
+    """Return a sentence of the small language."""
+    return " ".join(rng.choice(words) for words in (WHO, DOES, WHAT, WHERE))
+
+
+def caller(number: int) -> Caller:
+    """Return the caller of that number."""
+    return Caller(tenant_id=f"tenant-{number % TENANTS}", user_id=f"user-{number // TENANTS % USERS}", scopes=[])
 
 
 class Filler:
