@@ -67,7 +67,8 @@ class RememberingHandlers:
         for position, new in enumerate(request.memories):
             check_size(new.text, field=f"memories.{position}.text")
         injected = await self._injected(request, filter_)
-        texts = [new.text for new in request.memories]
+        told = [text for texts in injected.values() for text in texts.values()]
+        texts = [text for new in request.memories for text in (new.text, *told)]
         verdicts, drafts = await beside(texts, lambda: _read(request, filter_, injected))
         compared = await self._proposing.compare(list(drafts.values()), filter_)
         written = await self._remembering.remember(compared.drafts, filter_.principal) if drafts else []
