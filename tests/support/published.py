@@ -12,6 +12,9 @@ from caisson.common.envelope import open_envelope
 from caisson.common.subjects import EVENTS_STREAM, EVENTS_SUBJECTS
 from caisson.stack.nats import EmbeddedNats
 
+UNNUMBERED = {"run.cancelling", "session.deleted"}
+"""Facts that are no event of a run."""
+
 
 @asynccontextmanager
 async def jetstream_of(server: EmbeddedNats) -> AsyncIterator[JetStreamContext]:
@@ -37,8 +40,8 @@ async def published_numbers(server: EmbeddedNats) -> dict[str, list[int]]:
         for _ in range(stored):
             message = await reader.next_msg(timeout=5)
             envelope = open_envelope(message.subject, message.data)[1]
-            if envelope.type == "run.cancelling":
-                continue  # a wake, which the ledger does not number
+            if envelope.type in UNNUMBERED:
+                continue
             run_id, _, number = envelope.id.partition(":")
             assert run_id == envelope.run_id
             numbers[run_id].append(int(number))
