@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 import qdrant_edge as edge
 
@@ -43,6 +44,22 @@ async def test_a_second_process_is_refused_at_once_and_told_why(index: EdgeIndex
     await index.check()
     with pytest.raises(Misconfigured, match="one process"):
         await EdgeIndex.open(tmp_path, IDENTITY)
+
+
+async def test_an_engine_that_outlives_its_killed_service_is_waited_for(tmp_path: Path) -> None:
+    """On a busy host, or while it is starting, it notices late; here it is stopped."""
+    writer = await asyncio.create_subprocess_exec(*WRITER, str(tmp_path), "t", stdout=PIPE)
+    assert writer.stdout is not None
+    await writer.stdout.readline()
+    [engine] = psutil.Process(writer.pid).children()
+    engine.suspend()
+    writer.kill()
+    await writer.wait()
+    opening = asyncio.create_task(EdgeIndex.open(tmp_path, IDENTITY))
+    done, _ = await asyncio.wait({opening}, timeout=1.5)
+    engine.resume()
+    assert not done
+    await (await opening).close()
 
 
 async def test_what_was_acknowledged_survives_the_kill_of_the_process(tmp_path: Path) -> None:
