@@ -10,7 +10,6 @@ from starlette.responses import Response
 from caisson.common import subjects
 from caisson.common.memories import (
     ById,
-    Changes,
     History,
     LayerName,
     ListMemories,
@@ -28,7 +27,7 @@ from caisson.gateway.api.answers import answer
 from caisson.gateway.api.bodies import StrictRoute
 from caisson.gateway.api.idempotent import Idempotency
 from caisson.gateway.api.memory_calls import MemoryCalls
-from caisson.gateway.api.memory_models import MemoryList, RememberRequest
+from caisson.gateway.api.memory_models import ChangesRequest, MemoryList, RememberRequest
 from caisson.gateway.domain.pages import cursor_after, request_page
 
 _LIST = "memories:"
@@ -91,7 +90,7 @@ def routes(memory: MemoryCalls, idempotency: Idempotency) -> APIRouter:
         return answer(await memory.ask(subjects.MEMORY_GET, message, MemoryView))
 
     @router.patch("/v1/memories/{memory_id}", response_model=MemoryView)
-    async def patch_memory(request: Request, memory_id: str, body: Changes) -> Response:
+    async def patch_memory(request: Request, memory_id: str, body: ChangesRequest) -> Response:
         """Correct a memory; what is left out stays."""
         _, whom = await memory.recognise(request)
         given = body.model_dump(exclude_unset=True)

@@ -1,9 +1,11 @@
 """The bodies of `/v1/memories` that are no message of the memory service as it is."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, field_validator
 
 from caisson.common.errors import InvalidInput
-from caisson.common.memories import MemoryFields, MemoryView, NewMemory
+from caisson.common.memories import Changes, MemoryFields, MemoryView, NewMemory
 from caisson.common.messages import Message, Text
 
 
@@ -27,6 +29,17 @@ class RememberRequest(MemoryFields):
         if self.text is None:
             raise InvalidInput("give text, or a list of memories", field="text")
         return [NewMemory.model_validate(self.model_dump(exclude={"memories"}, exclude_unset=True))]
+
+
+class ChangesRequest(Changes):
+    """The body of PATCH /v1/memories/{id}. What is left out stays; null would read as an order and change nothing."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_null(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("must not be null; what is left out stays")
+        return value
 
 
 class MemoryList(Message):
