@@ -92,6 +92,19 @@ async def test_a_session_at_rest_goes_at_once_and_with_it_all_that_told_of_it(
     assert (await product.get("/v1/sessions")).json()["items"] == []
 
 
+async def test_the_key_that_began_a_session_does_not_tell_of_it_and_begins_no_other(
+    product: httpx.AsyncClient, ledger: asyncpg.Pool
+) -> None:
+    key = {"Idempotency-Key": secrets.token_hex()}
+    body = {"metadata": {"topic": "begun-with-a-key"}}
+    session = (await product.post("/v1/sessions", json=body, headers=key)).json()["id"]
+    assert await delete(product, session) == 204, "nothing ran: it is gone at once"
+    again = await product.post("/v1/sessions", json=body, headers=key)
+    assert (again.status_code, again.json()["code"]) == (404, "not_found")
+    assert "begun-with-a-key" not in await whole_ledger(ledger)
+    assert (await product.get("/v1/sessions")).json()["items"] == []
+
+
 async def test_what_runs_is_cancelled_and_a_worker_that_comes_late_has_lost_its_lease(
     ground: Ground, product: httpx.AsyncClient, worker: Worker, ledger: asyncpg.Pool, session: str
 ) -> None:

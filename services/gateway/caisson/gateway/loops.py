@@ -21,6 +21,7 @@ UNSENT_EVENTS = Gauge("caisson_ledger_unsent_events", "Events that JetStream has
 OLDEST_UNSENT_SECONDS = Gauge(
     "caisson_ledger_oldest_unsent_seconds", "Age of the oldest event that JetStream has not acknowledged"
 )
+SESSIONS_LEFT = Gauge("caisson_ledger_sessions_deleting", "Sessions that are marked as deleted and not gone yet")
 _TROUBLE = (*DATABASE_TROUBLE, Unavailable)
 _AGE_LIMIT_S = 60
 _HOUSEKEEPING_S = 60
@@ -161,13 +162,15 @@ class Deleter:
 
     async def _pass(self) -> bool:
         """Do a part of every deletion; return whether any of them moved and is not done."""
-        moved, after = False, ""
+        moved, left, after = False, 0, ""
         while doomed := await self._deleting.page(after):
             after = doomed[-1].session_id
             for one in doomed:
                 part = await self._deleting.work_off(one)
                 self._progress.tick()
                 moved = moved or (part.moved and not part.is_last)
+                left += not part.is_last
+        SESSIONS_LEFT.set(left)
         return moved
 
 
