@@ -12,7 +12,6 @@ import nats.js.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from prometheus_client import Counter
 
 from caisson.common import metrics
 from caisson.common.bus import Bus
@@ -22,8 +21,6 @@ from caisson.common.health import Progress
 from caisson.common.postgres import DATABASE_TROUBLE
 from caisson.common.streams import ACK_WAIT_S, durable
 from caisson.common.subjects import EVENTS_STREAM, Subject
-
-FAILED = Counter("caisson_bus_work_failed_total", "Facts whose work failed and that come again", ["consumer"])
 
 Work = Callable[[Envelope], Awaitable[None]]
 """What is to be done about a fact. It may be done twice."""
@@ -94,7 +91,7 @@ class DurableConsumer:
             raise
         except Exception as error:
             delay_s = _DELAYS_S[min(message.metadata.num_delivered, len(_DELAYS_S)) - 1]
-            FAILED.labels(consumer=self._name).inc()
+            metrics.WORK_FAILED.labels(consumer=self._name).inc()
             log.warning(
                 "consumer.work_failed",
                 consumer=self._name,

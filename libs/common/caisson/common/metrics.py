@@ -12,6 +12,7 @@ RPC_ERRORS = Counter("caisson_rpc_errors_total", "Requests answered with a typed
 MISADDRESSED = Counter(
     "caisson_bus_misaddressed_total", "Messages refused because envelope and subject differ", ["service"]
 )
+WORK_FAILED = Counter("caisson_bus_work_failed_total", "Facts whose work failed and that come again", ["consumer"])
 LOOP_LAG_SECONDS = Histogram(
     "caisson_event_loop_lag_seconds",
     "How late the event loop woke from a sleep of 20 ms",
