@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from caisson.common.errors import CaissonError, InvalidInput
@@ -24,6 +26,7 @@ _MAX_NUMBER = 1e15
 _DISCARDED_BYTES = 64 * 1024 * 1024
 _DISCARDING_S = 5
 _SHOWN_CHARS = 64
+_ENCODED_SLASH = re.compile("%(2f|25)", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -107,7 +110,17 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body as `StrictRequest`, and knows every name in its query."""
+    """A route that reads its body as `StrictRequest`, and knows every name in its query.
+
+    A slash that is encoded belongs to an id of the path, and divides nothing.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match the path as it was sent, and decode what it names."""
+        match, matched = super().matches({**scope, "path": _undivided(scope)})
+        if "path_params" in matched:
+            matched["path_params"] = {name: unquote(value) for name, value in matched["path_params"].items()}
+        return match, matched
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap the framework's handler."""
@@ -125,6 +138,12 @@ class StrictRoute(APIRoute):
                 raise
 
         return strict
+
+
+def _undivided(scope: Scope) -> str:
+    """Return the path decoded but for slashes, and for the sign that encodes them."""
+    sent: str = scope["raw_path"].partition(b"?")[0].decode("ascii", "replace")
+    return unquote(_ENCODED_SLASH.sub(r"%25\1", sent))
 
 
 def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
