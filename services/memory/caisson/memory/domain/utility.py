@@ -37,9 +37,12 @@ def score(found: Found) -> float:
 
 
 def rank(found: list[Found]) -> list[tuple[float, Found]]:
-    """Order by score, best first; ties by similarity, then by the newer memory."""
-    scored = [(score(item), item) for item in found]
-    return sorted(scored, key=lambda pair: (-pair[0], -pair[1].similarity, -pair[1].memory.created_at.timestamp()))
+    """Order by score, best first; ties by similarity, then by utility, then by the newer memory."""
+    return sorted(((score(item), item) for item in found), key=lambda pair: _order(*pair))
+
+
+def _order(value: float, item: Found) -> tuple[float, ...]:
+    return -value, -item.similarity, -item.memory.q, -item.memory.created_at.timestamp()
 
 
 def learn(q: float, *, reward: float, shared_by: int) -> float:
