@@ -30,6 +30,7 @@ def standing(like: Draft, **changes: Any) -> Standing:
         context_key=like.context_key,
         fact_key=like.fact_key,
         valid_to=None,
+        is_object=False,
         is_external=False,
     )
     return replace(row, **changes)
@@ -41,7 +42,9 @@ def episode(run: str, outcome: str = "ok") -> Draft:
 
 CONFIRMED = Confirm(memory_id="mem_a")
 ALONE = Add(ended=())
-RESTATED = Restate(memory_id="mem_a", ended=())
+RESTATED = Restate(memory_id="mem_a")
+OBJECT = {"is_object": True}
+OWN = {"is_object": True, "is_external": True}
 INSTEAD = Add(ended=("mem_a",))
 CASES = [
     (a_draft(), [], ALONE, "nothing stands there"),
@@ -55,8 +58,13 @@ CASES = [
     (episode("run_1"), [standing(episode("run_1"))], CONFIRMED, "the same episode"),
     (episode("run_2"), [standing(episode("run_1"))], ALONE, "it happened again"),
     (episode("run_1", "failed"), [standing(episode("run_1"))], ALONE, "to another end"),
-    (a_draft(external_id="x"), [standing(a_draft(), is_external=True)], CONFIRMED, "the object as it was"),
-    (a_draft("Rome", external_id="x"), [standing(a_draft(), is_external=True)], RESTATED, "a new text"),
+    (a_draft(external_id="x"), [standing(a_draft(), **OWN)], CONFIRMED, "the object as it was"),
+    (a_draft("Rome", external_id="x"), [standing(a_draft(), **OWN)], RESTATED, "a new text"),
+    (a_draft(external_id="x"), [standing(a_draft(), **OBJECT)], ALONE, "another object says the same"),
+    (a_draft(external_id="x"), [standing(a_draft())], ALONE, "somebody said it, and no object"),
+    (a_draft(), [standing(a_draft(), **OBJECT)], CONFIRMED, "an object says it already"),
+    (a_draft(), [standing(a_draft(), **OBJECT, valid_to=NOW)], ALONE, "an object that has ended stays as it is"),
+    (a_draft(**CITY), [standing(a_draft(), **OBJECT)], ALONE, "a statement ends no object"),
 ]
 
 
@@ -67,8 +75,7 @@ def test_a_draft_confirms_replaces_or_stands_alone(
     assert settle(new, rows, NOW) == expected, why
 
 
-def test_an_object_that_now_says_what_another_memory_says_takes_its_place() -> None:
-    other = standing(a_draft("Rome"), memory_id="mem_b")
-    own = standing(a_draft(), is_external=True)
-    decided = settle(a_draft("Rome", external_id="x"), [other, own], NOW)
-    assert decided == Restate(memory_id="mem_a", ended=("mem_b",))
+def test_an_object_that_now_says_what_others_say_leaves_them_as_they_are() -> None:
+    others = [standing(a_draft("Rome"), memory_id="mem_b"), standing(a_draft("Rome"), memory_id="mem_c", **OBJECT)]
+    own = standing(a_draft(), **OWN)
+    assert settle(a_draft("Rome", external_id="x"), [*others, own], NOW) == RESTATED

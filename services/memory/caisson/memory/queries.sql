@@ -100,6 +100,7 @@ FROM memory.usage WHERE tenant_id = :tenant AND user_id IN ('', :user);
 -- name: standing
 -- What stands already where a draft would go: its external id, its text, or the same in other words.
 SELECT m.memory_id, m.scope_key, m.layer, m.content_hash, m.context_key, m.fact_key, m.valid_to,
+       m.external_id IS NOT NULL AS is_object,
        m.external_id IS NOT DISTINCT FROM :external_id AND m.external_id IS NOT NULL AS is_external
 FROM memory.readable(:tenant, :allowed, :now) m
 WHERE m.owner_scope = :owner
@@ -262,6 +263,7 @@ SELECT other.memory_id
 FROM memory.memories m
 JOIN memory.memories other ON other.tenant_id = m.tenant_id AND other.owner_scope = m.owner_scope
     AND other.scope_key = m.scope_key AND other.layer = m.layer AND other.context_key = m.context_key
+    AND other.external_id IS NOT DISTINCT FROM m.external_id
     AND other.content_hash = :content_hash AND other.status <> 'superseded' AND other.memory_id <> m.memory_id
 WHERE m.tenant_id = :tenant AND m.memory_id = :memory;
 
@@ -286,7 +288,7 @@ JOIN memory.memories source ON source.tenant_id = s.tenant_id AND source.memory_
 WHERE s.tenant_id = :tenant AND s.memory_id IN (SELECT memory_id FROM reached);
 
 -- name: bury$
--- Tombstones for every text that these memories ever had; the number of new ones.
+-- Tombstones for every text that these memories ever had and no other one of the owner has; the number of new ones.
 WITH texts AS (
     SELECT m.owner_scope, m.content_hash FROM memory.memories m
     WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
@@ -297,6 +299,11 @@ WITH texts AS (
 ), buried AS (
     INSERT INTO memory.tombstones (tenant_id, owner_scope, content_hash, forgotten_at)
     SELECT :tenant, owner_scope, content_hash, :now FROM texts
+    WHERE NOT EXISTS (
+        SELECT 1 FROM memory.memories other
+        WHERE other.tenant_id = :tenant AND other.owner_scope = texts.owner_scope
+          AND other.content_hash = texts.content_hash AND other.status <> 'superseded'
+          AND other.memory_id <> ALL (:ids::text[]))
     ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT count(*) FROM buried;

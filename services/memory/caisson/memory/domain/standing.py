@@ -10,7 +10,10 @@ from caisson.memory.domain.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A stored memory of the draft's owner with its external id, its text, or the same in other words."""
+    """A stored memory of the draft's owner with its external id, its text, or the same in other words.
+
+    `is_object`: it has an external id; `is_external`: it has the draft's.
+    """
 
     memory_id: str
     layer: Layer
@@ -19,6 +22,7 @@ class Standing:
     context_key: bytes
     fact_key: bytes | None
     valid_to: datetime | None
+    is_object: bool
     is_external: bool
 
 
@@ -31,10 +35,9 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restate:
-    """The product's object with this id has a new text; `ended` gives way."""
+    """The product's object with this id has a new text."""
 
     memory_id: str
-    ended: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,26 +52,28 @@ def settle(draft: Draft, standing: Sequence[Standing], now: datetime) -> Confirm
 
     The same text is the same memory, except that a fact stands apart from another fact, an episode from that of
     another run, and a session's from another session's. A memory that has ended, or that says less about what the
-    text is a fact of, gives way to the draft.
+    text is a fact of, gives way to the draft. An object of the product's is changed and ended by its own id alone.
     """
+    if draft.external_id is not None:
+        return _settle_object(draft, next((row for row in standing if row.is_external), None))
     starts = draft.valid_from or now
     ended = []
-    external = next((row for row in standing if row.is_external), None)
     for row in standing:
-        if external is not None and row.memory_id == external.memory_id:
-            if _says_the_same(draft, row):
-                return Confirm(memory_id=row.memory_id)
-        elif row.valid_to is not None and row.valid_to <= starts:
-            ended += [row.memory_id] if row.context_key == draft.context_key else []
+        if row.valid_to is not None and row.valid_to <= starts:
+            ended += [row.memory_id] if row.context_key == draft.context_key and not row.is_object else []
         elif row.context_key == draft.context_key or _adds_no_fact(draft):
-            if external is None:
-                return Confirm(memory_id=row.memory_id)
+            return Confirm(memory_id=row.memory_id)
+        elif row.fact_key is None and draft.is_fact and not row.is_object:
             ended.append(row.memory_id)
-        elif row.fact_key is None and draft.is_fact:
-            ended.append(row.memory_id)
-    if external is not None:
-        return Restate(memory_id=external.memory_id, ended=tuple(ended))
     return Add(ended=tuple(ended))
+
+
+def _settle_object(draft: Draft, stored: Standing | None) -> Confirm | Restate | Add:
+    if stored is None:
+        return Add(ended=())
+    if _says_the_same(draft, stored):
+        return Confirm(memory_id=stored.memory_id)
+    return Restate(memory_id=stored.memory_id)
 
 
 def _says_the_same(draft: Draft, row: Standing) -> bool:

@@ -81,6 +81,7 @@ class Placing:
                 context_key=row["context_key"],
                 fact_key=row["fact_key"],
                 valid_to=row["valid_to"],
+                is_object=row["is_object"],
                 is_external=row["is_external"],
             )
             for row in rows
@@ -105,9 +106,10 @@ class Placing:
     async def _write(self, decision: Add | Restate) -> Written:
         draft, restates = self._draft, isinstance(decision, Restate)
         memory_id = decision.memory_id if isinstance(decision, Restate) else self._new_memory_id()
+        ended = decision.ended if isinstance(decision, Add) else ()
         await self._clear_the_way()
         span = await self._span(memory_id)
-        replaced = tuple(dict.fromkeys((*decision.ended, *([span.before] if span.before else []))))
+        replaced = tuple(dict.fromkeys((*ended, *([span.before] if span.before else []))))
         for older in replaced:
             await self._close(older, successor=memory_id, at=span.starts)
         if restates:
