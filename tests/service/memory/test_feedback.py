@@ -68,22 +68,6 @@ async def test_what_was_forgotten_meanwhile_learns_nothing(desk: Desk) -> None:
     assert await reward(desk, told.retrieval_id, 1.0) == [kept]
 
 
-async def test_a_useful_memory_moves_up_among_the_similar_and_appears_nowhere_else(desk: Desk) -> None:
-    useful = await desk.store("kites nest in beeches of the north wood")
-    better = await desk.store("kites nest in beeches of the north")
-    query = "kites nest north"
-    before = [hit.memory.id for hit in (await desk.recalled(query)).hits]
-    assert before == [better, useful]
-    for _ in range(60):
-        told = await desk.recalled("which kites nest in the north wood of beeches", k=1)
-        assert await reward(desk, told.retrieval_id, 1.0) == [useful]
-    assert (await desk.get(useful)).q > 0.99
-    assert [hit.memory.id for hit in (await desk.recalled(query)).hits] == [useful, better]
-    exact = await desk.recalled("kites nest in beeches of the north")
-    assert exact.hits[0].memory.id == better, "no utility outranks the very text"
-    assert (await desk.recalled("invoice payment terms")).hits == [], "and none makes the unrelated appear"
-
-
 async def test_concurrent_rewards_of_one_memory_all_count(desk: Desk) -> None:
     memory = await desk.store("red kites nest in the beech")
     told = [await desk.recalled("red kites nest") for _ in range(12)]

@@ -21,20 +21,6 @@ from tests.support.gateway import create_database
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
 
 
-async def test_what_was_committed_and_not_indexed_is_indexed_by_the_next_relay(
-    desk: Desk, word_index: Outage
-) -> None:
-    word_index.away = True
-    id_ = await desk.store("Likes tea")
-    word_index.away = False
-    assert await desk.indexed() == set(), "the store came first"
-    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
-    successor = Desk(pool=desk.pool, index=desk.index, embedder=desk.embedder, clock=desk.clock, tenant=desk.tenant)
-    await successor.indexer.relay(64)
-    assert await desk.indexed() == {id_}
-    assert await successor.indexer.relay(64) == 0, "and nothing twice"
-
-
 async def test_work_of_a_relay_that_died_is_done_by_another(desk: Desk, word_index: Outage) -> None:
     word_index.away = True
     id_ = await desk.store("Likes tea")

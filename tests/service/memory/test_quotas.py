@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from caisson.common.errors import QuotaExceeded
-from caisson.common.memories import PatchMemory, UsageOf
+from caisson.common.memories import PatchMemory
 from caisson.memory.domain.quotas import Holding, Quotas
 from tests.support.memory_desk import Desk
 
@@ -16,18 +16,6 @@ SMALL = Quotas(user=Holding(rows=3, bytes=1_000), tenant=Holding(rows=5, bytes=2
 @pytest.fixture
 def tight(desk: Desk) -> Desk:
     return replace(desk, quotas=SMALL)
-
-
-async def test_of_twenty_writes_at_the_last_place_one_succeeds(tight: Desk) -> None:
-    await tight.remember("note 1", "note 2")
-    attempts = [tight.remember(f"another note {n}") for n in range(20)]
-    results = await asyncio.gather(*attempts, return_exceptions=True)
-    refused = [result for result in results if isinstance(result, QuotaExceeded)]
-    assert len(refused) == 19
-    assert {error.detail for error in refused} == {"the user's quota is 3 memories; 3 are used, 1 more were asked"}
-    assert refused[0].code == "quota_exceeded"
-    usage = await tight.reading.usage(UsageOf(caller=tight.caller()))
-    assert (usage.user_rows, usage.user_rows_limit, usage.tenant_rows, usage.tenant_rows_limit) == (3, 3, 3, 5)
 
 
 async def test_at_the_limit_an_edit_a_duplicate_and_a_newer_fact_work_and_a_deletion_frees(tight: Desk) -> None:
@@ -42,14 +30,6 @@ async def test_at_the_limit_an_edit_a_duplicate_and_a_newer_fact_work_and_a_dele
         await tight.remember("note 4")
     [moved] = await tight.remember("Rome", subject=fact["subject"], attribute=fact["attribute"])
     assert (moved.status, moved.supersedes) == ("superseded", [city])
-
-
-async def test_the_users_limit_lies_inside_the_tenants(tight: Desk) -> None:
-    await tight.remember("note 1", "note 2", "note 3")
-    bo = tight.caller("bo")
-    await tight.remember("note 1", "note 2", caller=bo)
-    with pytest.raises(QuotaExceeded, match="tenant's quota is 5 memories; 5 are used"):
-        await tight.remember("note 3", caller=bo)
 
 
 async def test_a_batch_over_the_limit_stores_nothing_of_it(tight: Desk) -> None:

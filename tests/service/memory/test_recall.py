@@ -51,24 +51,6 @@ async def test_a_long_query_is_searched_as_a_whole(desk: Desk) -> None:
     assert await desk.search("tell me please about " * 40 + "copper kettles that whistle " * 40) != []
 
 
-async def test_an_index_that_is_away_degrades_the_answer_and_says_so_until_it_is_back(
-    desk: Desk, word_index: Outage
-) -> None:
-    text = "the ledger service listens on port 8081"
-    await desk.store(text)
-    word_index.away = True
-    told = await desk.recalled("ledger port")
-    assert [hit.memory.text for hit in told.hits] == [text]
-    assert (told.diagnostics.backend, told.diagnostics.legs) == ("sql_bm25", ["fulltext"])
-    assert told.diagnostics.degraded == ["vector: the index is away"]
-    assert told.hits[0].cosine is None
-    with pytest.raises(Unavailable, match="the index is away"):
-        await desk.recalled("ledger port", on_degraded="fail")
-    assert (await desk.recalled("unheard of")).diagnostics.degraded, "zero hits without the index are degraded, too"
-    word_index.away = False
-    assert (await desk.recalled("ledger port")).diagnostics.degraded == []
-
-
 async def test_an_embedder_that_is_away_leaves_the_terms(desk: Desk) -> None:
     await desk.store("error NW-5104 means that the upload was cut off")
     desk.embedder.away = True

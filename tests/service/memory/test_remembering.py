@@ -42,19 +42,6 @@ async def test_a_fact_that_comes_late_goes_into_the_past(desk: Desk) -> None:
     assert (await desk.get(current)).status == "active"
 
 
-async def test_an_external_id_is_one_object_whose_text_may_change(desk: Desk) -> None:
-    for external in ("mem-1", "./a.md_1", "6F1C2F0E-5A57-5D0B-9D55-5F3A0C8F4C11", "0", str(2**63)):
-        first = await desk.store(f"says {external}", external_id=external)
-        [again] = await desk.remember(f"says {external}", external_id=external)
-        assert (again.status, again.id) == ("duplicate_of", first), "the same key twice is one row"
-        [changed] = await desk.remember(f"now says {external}", external_id=external)
-        assert (changed.status, changed.id) == ("superseded", first)
-        view = await desk.get(external)
-        assert (view.id, view.external_id, view.text) == (first, external, f"now says {external}")
-        [others] = await desk.remember("bo's own", external_id=external, caller=desk.caller("bo"))
-        assert others.id not in {None, first}
-
-
 @pytest.mark.parametrize(
     ("values", "field", "why"),
     [
