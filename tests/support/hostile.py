@@ -70,13 +70,36 @@ VALID: dict[str, dict[str, Any]] = {
         "subject": "shed",
         "attribute": "colour",
         "importance": 0.5,
+        "confidence": 0.5,
+        "confirmations": 1,
+        "outcome": "done",
+        "external_id": "shed-1",
+        "scopes": ["tenant"],
+        "valid_from": "2026-01-01T00:00:00Z",
+        "valid_to": "2098-01-01T00:00:00Z",
         "expires_at": "2099-01-01T00:00:00Z",
         "tags": ["a"],
         "metadata": {"n": 1},
         "provenance": {"kind": "person", "source": "x"},
     },
-    "PATCH /v1/memories/{memory_id}": {"text": "the shed is red", "importance": 0.1, "tags": ["b"]},
-    "POST /v1/memories/search": {"query": "shed", "k": 3, "layers": ["semantic"], "as_of": "2026-01-01T00:00:00Z"},
+    "PATCH /v1/memories/{memory_id}": {
+        "text": "the shed is red",
+        "importance": 0.1,
+        "confidence": 0.2,
+        "tags": ["b"],
+        "metadata": {"n": 2},
+        "valid_to": "2098-01-01T00:00:00Z",
+        "expires_at": "2099-01-01T00:00:00Z",
+        "expected_version": 1,
+        "status": "active",
+    },
+    "POST /v1/memories/search": {
+        "query": "shed",
+        "k": 3,
+        "layers": ["semantic"],
+        "as_of": "2026-01-01T00:00:00Z",
+        "on_degraded": "serve",
+    },
     "POST /v1/memories/context": {"query": "shed", "token_budget": 50, "session_id": "ses_1"},
     "POST /v1/memories/feedback": {"retrieval_id": "ret_1", "reward": 0.5},
     "POST /v1/memories/consolidate": {"dry_run": True},
@@ -172,12 +195,12 @@ def _headers() -> st.SearchStrategy[dict[bytes, bytes]]:
 
 def _bodies(valid: dict[str, Any] | None) -> st.SearchStrategy[bytes]:
     anything = st.binary(max_size=40) | NASTY.map(_encode)
-    return anything if valid is None else st.one_of(*[_mutated(valid).map(_encode)] * 4, anything)
+    return anything if valid is None else st.one_of(*[mutated(valid).map(_encode)] * 4, anything)
 
 
 @st.composite
-def _mutated(draw: Draw, valid: dict[str, Any]) -> Any:
-    """Change one or two things somewhere in a valid body."""
+def mutated(draw: Draw, valid: dict[str, Any]) -> Any:
+    """Return a valid body with one or two things changed somewhere."""
     body = deepcopy(valid)
     for _ in range(draw(st.integers(1, 2))):
         where: Any = body
