@@ -68,6 +68,9 @@ class RowsIndex:
     async def optimize(self) -> None:
         await self._pool.execute("ANALYZE memory.memories")
 
+    async def drop_older(self) -> None:
+        """Do nothing: rows have no embedder."""
+
     async def check(self) -> None:
         await self.count()
 

@@ -3,22 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from caisson.common.errors import Misconfigured
 from caisson.common.ids import TenantId
 from caisson.common.memories import NewMemory, PatchMemory, Reconcile
-from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
-from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
-from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
-from caisson.memory.domain.embedding import refuse_other_embedder
-from caisson.memory.domain.indexing import EmbedderIdentity, Point
+from caisson.common.postgres import Pool, load_queries
+from caisson.memory.app import QUERIES_FILE
+from caisson.memory.domain.indexing import Point
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.reconciling import Reconciler
-from tests.support.gateway import create_database
-from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder, open_index
+from tests.support.memory_desk import Desk, Outage, WordEmbedder
 
 
 async def test_work_of_a_relay_that_died_is_done_by_another(desk: Desk, word_index: Outage) -> None:
@@ -115,32 +108,6 @@ async def test_what_changes_while_reconciling_looks_is_no_drift_and_keeps_its_po
     assert [drift.kinds for drift in found if drift.kinds] == []
     assert await desk.rows("SELECT 1 FROM memory.index_outbox WHERE tenant_id = $1") == []
     assert await desk.indexed() == {corrected, *added}
-
-
-async def test_another_embedder_is_refused_with_both_named_and_may_take_over(
-    postgres_url: str, tmp_path: Path
-) -> None:
-    pool = await connect_pool(await create_database(postgres_url), application="tests")
-    await migrate(pool, MIGRATIONS_DIR, schema=SCHEMA)
-    embeddings = PostgresEmbeddings(pool, load_queries(QUERIES_FILE))
-    first = WordEmbedder()
-    await embeddings.embed_with(first.identity)
-    async with open_index(tmp_path, first) as index:
-        id_ = await Desk(pool=pool, index=index, embedder=first, clock=Turntable()).store("Likes tea")
-
-    second = WordEmbedder()
-    second.identity = EmbedderIdentity(name="other words", dimensions=first.identity.dimensions, digest="o" * 64)
-    for other in (second.identity, replace(first.identity, dimensions=64), replace(first.identity, digest="x")):
-        with pytest.raises(Misconfigured, match=rf"words \(128 dimensions.*{other.name} \({other.dimensions}"):
-            await refuse_other_embedder(embeddings, other)
-    await refuse_other_embedder(embeddings, first.identity)
-
-    await embeddings.embed_with(second.identity)
-    async with open_index(tmp_path / "second", second) as index:
-        desk = Desk(pool=pool, index=index, embedder=second, clock=Turntable())
-        assert await desk.indexer.relay(64) == 1
-        assert await pool.fetchval("SELECT embedder FROM memory.memories WHERE memory_id = $1", id_) == "o" * 64
-    await pool.close()
 
 
 async def test_a_read_never_leaves_the_gate_out(memory_pool: Pool) -> None:

@@ -113,8 +113,8 @@ async def test_readiness_and_metrics_tell_of_every_part(service: ServiceProcess)
     async with httpx.AsyncClient(base_url=service.addresses["admin"], trust_env=False) as client:
         ready = await client.get("/readyz")
         assert set(ready.json()["checks"]) == {
-            *("database", "bus", "index", "index backlog", "unsent events"),
-            *("index relay", "fact relay", "optimizing", "sweep", "reconcile", "consolidate"),
+            *("database", "bus", "index", "embedder", "index backlog", "unsent events"),
+            *("index relay", "fact relay", "making", "optimizing", "sweep", "reconcile", "consolidate"),
             "session ends",
         }
         metrics = (await client.get("/metrics")).text

@@ -10,7 +10,7 @@ from caisson.common.errors import Misconfigured, Unavailable
 from caisson.memory.adapters.bm25 import Bm25
 from caisson.memory.adapters.point_payload import Field
 from caisson.memory.adapters.qdrant_server import ServerIndex
-from caisson.memory.adapters.qdrant_server_collections import PREFIX, connect
+from caisson.memory.adapters.qdrant_server_collections import PREFIX, connect, name_of
 from caisson.memory.adapters.qdrant_server_requests import dense_leg, filter_of, lexical_leg
 from caisson.memory.adapters.restrictions import Restriction, visible
 from caisson.memory.domain.indexing import EmbedderIdentity
@@ -47,7 +47,30 @@ async def test_another_embedder_is_refused_unless_it_rebuilds(
     assert all(part in refused.value.detail for part in told), why
     rebuilt = await ServerIndex.open(client, other, rebuild=True)
     assert await rebuilt.count() == 0
-    assert len((await client.get_collections()).collections) == 1
+    assert await first.count() == 1, "what was there is kept until the new one is whole"
+    again = await ServerIndex.open(client, other)
+    await again.drop_older()
+    await rebuilt.drop_older()
+    assert [found.name for found in (await client.get_collections()).collections] == [name_of(other)]
+
+
+async def test_what_is_forgotten_while_memories_are_embedded_again_leaves_the_older_collection_too(
+    client: AsyncQdrantClient,
+) -> None:
+    tenant, neighbour = a_tenant(), a_tenant()
+    first = await ServerIndex.open(client, IDENTITY)
+    texts = {name: a_point(tenant, f"{name} tide", name) for name in ("kept", "gone", "changed")}
+    await first.upsert([*texts.values(), a_point(neighbour, "gone tide", "gone")])
+    second = await ServerIndex.open(client, OTHERS[1][0], rebuild=True)
+    await second.delete_memories(tenant, ["gone"])
+    await second.upsert([a_point(tenant, "kept tide", "kept"), a_point(tenant, "new tide", "changed", version=2)])
+    assert [row async for row in first.stored(tenant)] == [(tenant, "kept", 1)]
+    assert [row async for row in first.stored(neighbour)] == [(neighbour, "gone", 1)]
+    await client.delete_collection(name_of(IDENTITY))
+    await second.delete_memories(tenant, ["kept"])
+    assert [row async for row in second.stored(tenant)] == [(tenant, "changed", 2)], (
+        "gone with another replica's help"
+    )
 
 
 async def test_a_collection_that_names_no_embedder_is_not_ours(client: AsyncQdrantClient) -> None:
@@ -81,7 +104,7 @@ async def test_a_server_that_is_away_is_unavailable_and_its_key_untold() -> None
 async def test_a_collection_that_is_gone_fails_the_check(client: AsyncQdrantClient) -> None:
     index = await ServerIndex.open(client, IDENTITY)
     await index.check()
-    await client.delete_collection(f"{PREFIX}test")
+    await client.delete_collection(name_of(IDENTITY))
     with pytest.raises(Unavailable):
         await index.check()
 
@@ -93,7 +116,7 @@ async def _fused(client: AsyncQdrantClient, text: str, restriction: Restriction,
         lexical_leg(Bm25().query(text), restriction, limit),
     ]
     answer = await client.query_points(
-        f"{PREFIX}test",
+        name_of(IDENTITY),
         prefetch=[
             models.Prefetch(query=leg.query, using=leg.using, filter=leg.filter, params=leg.params, limit=limit)
             for leg in legs

@@ -30,7 +30,7 @@ from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.domain.consolidating import Consolidator
-from caisson.memory.domain.embedding import refuse_other_embedder
+from caisson.memory.domain.embedding import Standing, refuse_other_embedder, take_over
 from caisson.memory.domain.gating import Thresholds, choose
 from caisson.memory.domain.indexing import Embedder, Index
 from caisson.memory.domain.leasing import Pass, Work
@@ -50,6 +50,7 @@ from caisson.memory.handlers.reconciling import ReconcilingHandlers
 from caisson.memory.handlers.remembering import RememberingHandlers
 from caisson.memory.loops.consolidating import ConsolidatePass
 from caisson.memory.loops.leased import Leased
+from caisson.memory.loops.making import MakingWatch
 from caisson.memory.loops.relays import FactRelay, IndexRelay
 from caisson.memory.loops.upkeep import Optimizing, ReconcilePass, SweepPass
 from caisson.memory.settings import IndexEngine, MemorySettings
@@ -85,11 +86,12 @@ async def serve(settings: MemorySettings, *, reembed: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """What turns text into vectors, what finds them, and from which nearness on."""
+    """What turns text into vectors, what finds them, from which nearness on, and whether it finds all."""
 
     embedder: Embedder
     index: Index
     thresholds: Thresholds
+    standing: Standing
 
 
 async def open_engines(settings: MemorySettings, pool: Pool, *, reembed: bool) -> Engines:
@@ -102,9 +104,8 @@ async def open_engines(settings: MemorySettings, pool: Pool, *, reembed: bool) -
     if not reembed:
         await refuse_other_embedder(embeddings, embedder.identity)
     index = await open_index(settings, embedder.identity, rebuild=reembed)
-    if await embeddings.embedding() != embedder.identity:
-        await embeddings.embed_with(embedder.identity)
-    return Engines(embedder=embedder, index=index, thresholds=thresholds)
+    standing = await take_over(embeddings, embedder.identity, is_empty=await index.count() == 0)
+    return Engines(embedder=embedder, index=index, thresholds=thresholds, standing=standing)
 
 
 class Memory:
@@ -126,7 +127,7 @@ class Memory:
         inventory = PostgresInventory(pool, queries, accounts)
         self._jobs = jobs = PostgresJobs(pool, queries)
         retrievals = PostgresRetrievals(pool, queries)
-        self._outbox = PostgresIndexOutbox(pool, queries, accounts)
+        self._outbox = PostgresIndexOutbox(pool, queries, accounts, embedder=engines.embedder.identity.digest)
         indexer = Indexer(self._outbox, embedder, index)
         chat = open_chat(settings)
         tell = self._facts_wake.set
@@ -159,7 +160,7 @@ class Memory:
             ReconcilingHandlers(reconciler, wake=self._index_wake.set),
             RecallHandlers(
                 Recaller(
-                    searcher=Searcher(engines.embedder, index, FullText(pool, queries)),
+                    searcher=Searcher(engines.embedder, index, FullText(pool, queries), standing=engines.standing),
                     store=reading,
                     retrievals=retrievals,
                     thresholds=engines.thresholds,
@@ -168,7 +169,7 @@ class Memory:
                 clock=clock,
             ),
         )
-        progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in ("index relay", "fact relay")}
+        progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in ("index relay", "fact relay", "making")}
         progress["optimizing"] = Progress("optimizing", limit_s=_LOOP_LIMIT_S + 2 * settings.sweep_s)
         progress |= {work: Progress(work, limit_s=_STEP_LIMIT_S) for work in Work}
         progress["session ends"] = Progress("session ends", limit_s=_LOOP_LIMIT_S)
@@ -190,6 +191,15 @@ class Memory:
             poll_s=poll_s,
             progress=progress["fact relay"],
         )
+        self._making = MakingWatch(
+            PostgresEmbeddings(pool, queries),
+            engines.embedder.identity.digest,
+            index,
+            standing=engines.standing,
+            poll_s=poll_s,
+            progress=progress["making"],
+        )
+        self._standing = engines.standing
         self._optimizing = Optimizing(index, pause_s=settings.sweep_s, progress=progress["optimizing"])
         self._leases = PostgresLeases(pool, queries)
         passes: dict[Work, tuple[Pass, float]] = {
@@ -205,6 +215,7 @@ class Memory:
         self._health.add("database", self._check_database)
         self._health.add("bus", self._bus.check)
         self._health.add("index", index.check)
+        self._health.add("embedder", self._check_embedder)
         self._health.add("index backlog", self._index_relay.check)
         self._health.add("unsent events", self._fact_relay.check)
         for name, loop_progress in progress.items():
@@ -224,6 +235,7 @@ class Memory:
         process.spawn("index relay", self._index_relay.run)
         process.spawn("fact relay", self._fact_relay.run)
         process.spawn("session ends", self._session_ends.run)
+        process.spawn("making", self._making.run)
         process.spawn("optimizing", self._optimizing.run)
         for work, leased in self._leased.items():
             process.spawn(work, leased.run)
@@ -232,6 +244,9 @@ class Memory:
         await process.run_until_stopped()
         await process.close()
         await self._bus.stop()
+
+    async def _check_embedder(self) -> None:
+        self._standing.check_current()
 
     async def _check_database(self) -> None:
         async with self._pool.acquire(timeout=1) as connection:

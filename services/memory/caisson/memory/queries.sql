@@ -470,6 +470,7 @@ WHERE tenant_id = :tenant AND owner_scope = :owner AND scope_key = :scope_key AN
 
 -- name: lease_index_work
 -- The oldest due rows that no relay holds; with ids, only theirs. The memory beside it is null where no points belong.
+-- A relay whose embedder is not the index's any more gets none.
 WITH due AS (
     SELECT o.tenant_id, o.memory_id FROM memory.index_outbox o
     WHERE (o.leased_until IS NULL OR o.leased_until < now())
@@ -478,7 +479,8 @@ WITH due AS (
       AND (:max_bytes::bigint IS NULL OR NOT EXISTS (
           SELECT 1 FROM memory.memories m
           WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id AND m.bytes > :max_bytes))
-    ORDER BY o.enqueued_at LIMIT :limit
+      AND NOT EXISTS (SELECT 1 FROM memory.embedding e WHERE e.digest <> :embedder)
+    ORDER BY o.anew, o.enqueued_at LIMIT :limit
     FOR UPDATE SKIP LOCKED
 ), leased AS (
     UPDATE memory.index_outbox o
@@ -516,7 +518,8 @@ WITH done AS (
 UPDATE memory.memories m
 SET chunks = done.chunks, indexed_version = done.version,
     embedder = CASE WHEN done.version IS NULL THEN NULL ELSE :embedder END
-FROM done WHERE m.tenant_id = :tenant AND m.memory_id = done.memory_id;
+FROM done WHERE m.tenant_id = :tenant AND m.memory_id = done.memory_id
+  AND NOT EXISTS (SELECT 1 FROM memory.embedding e WHERE e.digest <> :embedder);
 
 -- name: postpone_index_work!
 UPDATE memory.index_outbox o
@@ -526,20 +529,24 @@ WHERE o.tenant_id = :tenant AND o.memory_id = p.memory_id;
 
 -- name: settle_deleted$
 -- Points of deleted memories were removed; the number of rows that a relay still holds, and so may write again.
-WITH settled AS (
-    DELETE FROM memory.index_outbox o
-    WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[])
+-- Where another embedder took over the index, that is all of them: its relay removes their points.
+WITH own AS (
+    SELECT NOT EXISTS (SELECT 1 FROM memory.embedding e WHERE e.digest <> :embedder) AS is_current
+), settled AS (
+    DELETE FROM memory.index_outbox o USING own
+    WHERE own.is_current AND o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[])
       AND (o.leased_until IS NULL OR o.leased_until < now())
       AND NOT EXISTS (SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id)
 )
-SELECT count(*) FROM memory.index_outbox o
-WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) AND o.leased_until >= now();
+SELECT count(*) FROM memory.index_outbox o, own
+WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) AND (o.leased_until >= now() OR NOT own.is_current);
 
 -- name: index_outbox_age^
--- What failed again and again is counted apart: it is one memory's trouble, not the relay's.
+-- What failed again and again is counted apart: it is one memory's trouble, not the relay's. Embedding everything again
+-- takes its time.
 SELECT count(*) AS waiting, count(*) FILTER (WHERE attempts >= :hopeless) AS failing,
-       coalesce(extract(epoch FROM now() - min(enqueued_at) FILTER (WHERE attempts < :hopeless)), 0)::double precision
-           AS oldest_s
+       coalesce(extract(epoch FROM now() - min(enqueued_at) FILTER (WHERE attempts < :hopeless AND NOT anew)), 0)
+           ::double precision AS oldest_s
 FROM memory.index_outbox;
 
 -- name: lock_unsent_facts
@@ -555,18 +562,42 @@ SELECT count(*) AS unsent, coalesce(extract(epoch FROM now() - min(occurred_at))
 FROM memory.events;
 
 -- name: read_embedding^
-SELECT name, dimensions, digest FROM memory.embedding;
+SELECT name, dimensions, digest, enqueued, from_scratch FROM memory.embedding;
+
+-- name: has_points$
+SELECT EXISTS (SELECT 1 FROM memory.memories
+               WHERE chunks > 0 AND status <> 'cold' AND (expires_at IS NULL OR expires_at > now()));
 
 -- name: set_embedding!
-INSERT INTO memory.embedding (name, dimensions, digest) VALUES (:name, :dimensions, :digest)
+INSERT INTO memory.embedding (name, dimensions, digest, from_scratch) VALUES (:name, :dimensions, :digest, :from_scratch)
 ON CONFLICT (only_row) DO UPDATE
-SET name = excluded.name, dimensions = excluded.dimensions, digest = excluded.digest, set_at = now();
+SET name = excluded.name, dimensions = excluded.dimensions, digest = excluded.digest, set_at = now(),
+    enqueued = false, from_scratch = excluded.from_scratch, whole_at = NULL;
 
 -- name: enqueue_everything!
--- Every memory is to be embedded again.
-INSERT INTO memory.index_outbox AS o (tenant_id, memory_id)
-SELECT tenant_id, memory_id FROM memory.memories WHERE embedder IS DISTINCT FROM :digest AND status <> 'cold'
-ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, attempts = 0, not_before = now();
+-- What a tenant has in the index is to be embedded again, after what is new.
+INSERT INTO memory.index_outbox AS o (tenant_id, memory_id, anew)
+SELECT tenant_id, memory_id, true FROM memory.memories
+WHERE tenant_id = :tenant AND status <> 'cold' AND (:from_scratch::boolean OR embedder IS DISTINCT FROM :digest)
+ORDER BY memory_id
+ON CONFLICT (tenant_id, memory_id) DO UPDATE
+SET generation = o.generation + 1, attempts = 0, not_before = now(), anew = true;
+
+-- name: everything_is_enqueued!
+UPDATE memory.embedding SET enqueued = true WHERE digest = :digest;
+
+-- name: index_is_whole$
+-- What failed again and again is one memory's trouble and makes no index incomplete for the others.
+UPDATE memory.embedding SET whole_at = now()
+WHERE whole_at IS NULL AND enqueued AND digest = :digest
+  AND NOT EXISTS (SELECT 1 FROM memory.index_outbox WHERE anew AND attempts < :hopeless)
+RETURNING only_row;
+
+-- name: making^
+SELECT coalesce(max(e.digest) = :digest, true) AS is_current, coalesce(bool_and(e.whole_at IS NOT NULL), true) AS is_whole,
+       CASE WHEN bool_and(e.whole_at IS NOT NULL) THEN 0
+            ELSE (SELECT count(*) FROM memory.index_outbox WHERE anew AND attempts < :hopeless) END AS left
+FROM memory.embedding e;
 
 -- name: next_tenant$
 SELECT tenant_id FROM memory.usage WHERE user_id = '' AND tenant_id > :after ORDER BY tenant_id LIMIT 1;

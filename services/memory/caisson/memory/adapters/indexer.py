@@ -145,7 +145,7 @@ class Indexer:
         if points:
             await self._index.upsert(points)
         done = [Done(due=due, chunks=len(texts)) for due, texts in batch]
-        await self._outbox.settle(done, embedder=self._embedder.identity.digest)
+        await self._outbox.settle(done)
 
 
 _Chunked = tuple[Due, list[str]]

@@ -18,7 +18,7 @@ from caisson.common.ids import TenantId
 from caisson.memory.adapters import qdrant_server_requests as requests
 from caisson.memory.adapters.bm25 import Bm25
 from caisson.memory.adapters.point_payload import Field
-from caisson.memory.adapters.qdrant_server_collections import open_collection
+from caisson.memory.adapters.qdrant_server_collections import Collections, open_collections
 from caisson.memory.adapters.restrictions import Restriction, chunks_of, held_of, older_chunks, visible
 from caisson.memory.adapters.vectors import query_vector, unit
 from caisson.memory.domain.fusion import Leg, best_of_each, fuse, wider
@@ -34,22 +34,23 @@ _STORED_POINTS = 1_000
 class ServerIndex:
     """One embedder's collection."""
 
-    def __init__(self, client: AsyncQdrantClient, collection: str, identity: EmbedderIdentity) -> None:
+    def __init__(self, client: AsyncQdrantClient, collections: Collections, identity: EmbedderIdentity) -> None:
         self._client = client
-        self._collection = collection
+        self._collection = collections.own
+        self._older = set(collections.older)
         self._dimensions = identity.dimensions
         self._bm25 = Bm25()
 
     @classmethod
     async def open(cls, client: AsyncQdrantClient, identity: EmbedderIdentity, *, rebuild: bool = False) -> Self:
-        """Open or create the embedder's collection; `rebuild` discards what other embedders wrote.
+        """Open or create the embedder's collection; `rebuild` lets it begin beside those of others.
 
         Raises:
-            Misconfigured: when another embedder wrote what is there.
+            Misconfigured: when only other embedders wrote what is there.
             Unavailable: when the server does not answer.
         """
         with _translated():
-            return cls(client, await open_collection(client, identity, rebuild=rebuild), identity)
+            return cls(client, await open_collections(client, identity, rebuild=rebuild), identity)
 
     async def upsert(self, points: Sequence[Point]) -> None:
         """Write points after all were checked; chunks that an earlier version left are removed."""
@@ -105,6 +106,13 @@ class ServerIndex:
     async def optimize(self) -> None:
         """Do nothing: the server optimizes by itself."""
 
+    async def drop_older(self) -> None:
+        """Remove the collections of other embedders that were there when this one was opened."""
+        with _translated():
+            for collection in tuple(self._older):
+                await self._client.delete_collection(collection)
+                self._older.discard(collection)
+
     async def check(self) -> None:
         """Raise Unavailable unless the server answers and has the collection."""
         with _translated():
@@ -136,10 +144,19 @@ class ServerIndex:
         return Leg(best=dict(list(best.items())[:limit]), weight=weight)
 
     async def _remove(self, restrictions: Iterator[Restriction]) -> None:
+        """Remove points, also those that other embedders wrote: what is forgotten is kept nowhere."""
         for restriction in restrictions:
             selector = models.FilterSelector(filter=requests.filter_of(restriction))
             with _translated():
                 await self._client.delete(self._collection, selector, wait=True)
+                for collection in tuple(self._older):
+                    await self._remove_older(collection, selector)
+
+    async def _remove_older(self, collection: str, selector: models.FilterSelector) -> None:
+        if await self._client.collection_exists(collection):
+            await self._client.delete(collection, selector, wait=True)
+        else:
+            self._older.discard(collection)
 
 
 def _memory(hit: models.ScoredPoint) -> str:

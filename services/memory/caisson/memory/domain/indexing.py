@@ -101,6 +101,9 @@ class Index(Protocol):
     async def optimize(self) -> None:
         """Let the engine merge and index what it holds; searches go on meanwhile."""
 
+    async def drop_older(self) -> None:
+        """Remove what other embedders wrote and this one found when it was opened: nothing needs it any more."""
+
     async def check(self) -> None:
         """Raise Unavailable unless the engine answers now."""
 

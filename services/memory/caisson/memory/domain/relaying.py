@@ -73,7 +73,7 @@ class IndexOutbox(Protocol):
     async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the memories that wait."""
 
-    async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
+    async def settle(self, done: Sequence[Done]) -> None:
         """Take work off; what changed meanwhile stays and is due at once."""
 
     async def postpone(self, dues: Sequence[Due], *, error: str) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 import structlog
 
 from caisson.common.errors import Unavailable
+from caisson.memory.domain.embedding import Making, Standing
 from caisson.memory.domain.indexing import Candidates, Embedder, Index, IndexQuery, Vector
 from caisson.memory.domain.principals import HardFilter
 
@@ -47,10 +48,13 @@ class Searched:
 class Searcher:
     """Embeds and searches; every search tries the whole way again, so that it recovers by itself."""
 
-    def __init__(self, embedder: Embedder, index: Index, fulltext: FullText) -> None:
+    def __init__(
+        self, embedder: Embedder, index: Index, fulltext: FullText, *, standing: Standing | None = None
+    ) -> None:
         self._embedder = embedder
         self._index = index
         self._fulltext = fulltext
+        self._standing = standing or Standing(Making())
         self._away: set[str] = set()
 
     async def embed(self, query: str, *, may_degrade: bool) -> Embedded:
@@ -68,14 +72,15 @@ class Searcher:
         return Embedded(query=query, vector=vector, degraded=())
 
     async def search(self, embedded: Embedded, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
-        """Search under the hard filter.
+        """Search under the hard filter, in the store while the index is away or not whole.
 
         Raises:
-            Unavailable: the index is away and the caller would rather have no answer than a lesser one.
+            Unavailable: the index is so and the caller would rather have no answer than a lesser one.
         """
         degraded, backend = embedded.degraded, INDEX_BACKEND
         asked = IndexQuery(dense=embedded.vector, text=embedded.query, limit=limit)
         try:
+            self._standing.check_whole()
             candidates = await self._index.search(asked, filter_)
             self._is_back("vector")
         except Unavailable as error:

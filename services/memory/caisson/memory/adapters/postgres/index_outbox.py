@@ -1,4 +1,4 @@
-"""The index outbox: leased in SQL, replayed after a crash, in any number of replicas."""
+"""The index outbox: leased in SQL, replayed after a crash, by any number of replicas with the index's embedder."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +15,11 @@ from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS, Backlog, Done, Due
 class PostgresIndexOutbox:
     """The domain's `IndexOutbox`."""
 
-    def __init__(self, pool: Pool, queries: Any, accounts: Accounts, *, lease_s: float = 30) -> None:
+    def __init__(self, pool: Pool, queries: Any, accounts: Accounts, *, embedder: str, lease_s: float = 30) -> None:
         self._pool = pool
         self._sql = queries
         self._accounts = accounts
+        self._embedder = embedder
         self._lease_s = float(lease_s)
 
     async def lease(self, limit: int) -> list[Due]:
@@ -38,7 +39,7 @@ class PostgresIndexOutbox:
             rows = await fetch_all(self._sql.waiting_among(connection, tenant=tenant, ids=list(memory_ids)))
         return {row["memory_id"] for row in rows}
 
-    async def settle(self, done: Sequence[Done], *, embedder: str) -> None:
+    async def settle(self, done: Sequence[Done]) -> None:
         """Take work off; what changed meanwhile stays and is due at once."""
         for tenant in dict.fromkeys(item.due.tenant for item in done):
             own = [item for item in done if item.due.tenant == tenant]
@@ -50,7 +51,7 @@ class PostgresIndexOutbox:
                     generations=[item.due.generation for item in own],
                     versions=[item.due.memory.version if item.due.memory else None for item in own],
                     chunks=[item.chunks for item in own],
-                    embedder=embedder,
+                    embedder=self._embedder,
                 )
 
     async def postpone(self, dues: Sequence[Due], *, error: str) -> None:
@@ -69,7 +70,11 @@ class PostgresIndexOutbox:
     async def settle_deleted(self, tenant: TenantId, memory_ids: Sequence[str]) -> int:
         """Take work about deleted memories off; return how much of it a relay still holds."""
         async with self._accounts.locked(tenant) as connection:
-            return int(await self._sql.settle_deleted(connection, tenant=tenant, ids=list(memory_ids)))
+            return int(
+                await self._sql.settle_deleted(
+                    connection, tenant=tenant, ids=list(memory_ids), embedder=self._embedder
+                )
+            )
 
     async def release_all(self) -> None:
         """Give back what a process that is gone had taken. Only where there is one replica."""
@@ -88,7 +93,13 @@ class PostgresIndexOutbox:
         async with self._pool.acquire() as connection:
             rows = await fetch_all(
                 self._sql.lease_index_work(
-                    connection, tenant=tenant, ids=ids, limit=limit, max_bytes=max_bytes, lease_s=self._lease_s
+                    connection,
+                    tenant=tenant,
+                    ids=ids,
+                    limit=limit,
+                    max_bytes=max_bytes,
+                    lease_s=self._lease_s,
+                    embedder=self._embedder,
                 )
             )
         return [_due(row) for row in rows]

@@ -93,6 +93,9 @@ class EdgeIndex:
         """Flush, and drop from the files what was deleted when it is time; searches and writes go on meanwhile."""
         await self._engine.call("optimize", within_s=None)
 
+    async def drop_older(self) -> None:
+        """Do nothing: a folder holds the points of one embedder."""
+
     async def check(self) -> None:
         """Raise Unavailable unless the engine answers now."""
         await self.count()

@@ -1,0 +1,74 @@
+"""Watches how the index stands while memories are embedded again, and ends that once nothing is left."""
+
+import asyncio
+from time import monotonic
+from typing import Protocol
+
+import structlog
+from prometheus_client import Gauge
+
+from caisson.common.health import Progress
+from caisson.memory.domain.embedding import Embeddings, Standing
+from caisson.memory.loops.relays import TROUBLE
+
+LEFT = Gauge("caisson_memory_reembedding_left", "Memories that are left to be embedded again; searches are degraded")
+_LOG_EVERY_S = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Older(Protocol):
+    """An index that keeps what earlier embedders wrote until it is whole itself."""
+
+    async def drop_older(self) -> None:
+        """Remove that."""
+
+
+class MakingWatch:
+    """Tells the replica's searches how the index stands, at most a poll late."""
+
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        embedder: str,
+        index: Older,
+        *,
+        standing: Standing,
+        poll_s: float,
+        progress: Progress,
+    ) -> None:
+        self._embeddings = embeddings
+        self._embedder = embedder
+        self._index = index
+        self._standing = standing
+        self._poll_s = poll_s
+        self._progress = progress
+        self._has_older = True
+        self._told_at = float("-inf")
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        while True:
+            try:
+                await self.look()
+                self._progress.tick()
+            except TROUBLE as error:
+                log.warning("making.interrupted", error=repr(error))
+            await asyncio.sleep(self._poll_s)
+
+    async def look(self) -> None:
+        """Look once."""
+        if await self._embeddings.finish(self._embedder):
+            log.info("reembedding.done")
+        making = self._standing.making = await self._embeddings.making(self._embedder)
+        LEFT.set(making.left)
+        if making.is_current and making.is_whole:
+            await self._drop_older()
+        elif monotonic() - self._told_at > _LOG_EVERY_S:
+            self._told_at = monotonic()
+            log.info("reembedding.goes_on", left=making.left, is_ours=making.is_current)
+
+    async def _drop_older(self) -> None:
+        if self._has_older:
+            await self._index.drop_older()
+            self._has_older = False
