@@ -434,8 +434,8 @@ ORDER BY m.tenant_id, m.owner_scope, m.scope_key LIMIT :limit;
 
 -- name: quiet_episodes
 -- The oldest of them in one such place.
-SELECT m.*, ARRAY(SELECT s.source_id FROM memory.sources s
-                  WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
+SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
+       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
 FROM memory.visible(:tenant, :allowed, :now, :now, '{episodic}'::text[], false) m
 WHERE m.status = 'active' AND m.owner_scope = :owner AND m.scope_key = :scope_key
   AND m.used_at < :since AND m.updated_at < :since AND char_length(m.text) <= :chars
