@@ -24,7 +24,7 @@ import uvloop
 from bench.figures import Figure
 from bench.memory_plane import MemoryPlane, memory_plane, secret
 from caisson.common import subjects
-from caisson.common.errors import NotFound
+from caisson.common.errors import NotFound, Unavailable
 from caisson.common.memories import (
     ById,
     Caller,
@@ -51,12 +51,14 @@ USERS = ("ana", "ana2", "Ana")
 SCOPES = ("team:a", "team:ab")
 PROBES = 50_000
 PROBERS = 6
+TOLD_EVERY = 5_000
 KEPT = 3
 FOREIGN_WORDS = 2
 SENTENCE = "is the word that the harbour master wrote down"
 """In every text and in every query, so that the gate lets own memories pass even where terms alone are compared."""
 WRITE_PAUSE_S = 1.0
-INDEX_AWAY_EVERY_S = 10.0
+INDEX_AWAY_EVERY_S = 45.0
+"""Longer than half a minute, or the service would wait longer and longer before it starts it anew."""
 SETTINGS = {
     "MEMORY_LOG_LEVEL": "error",
     "MEMORY_EMBEDDER": "wordllama",
@@ -79,6 +81,7 @@ class Seen:
     deleted: int = 0
     copies: int = 0
     drifted: int = 0
+    failed: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -111,9 +114,13 @@ class World:
                 await self.plane.ask(subjects.MEMORY_DELETE, ById(caller=caller, id=kept.pop(0)), Receipt)
                 self.seen.deleted += 1
             if number % 20 == 0:
-                found = await self.plane.ask(subjects.MEMORY_RECONCILE, Reconcile(caller=caller), Reconciled)
-                self.seen.drifted += found.missing + found.orphaned + found.stale
+                await self._reconcile(caller)
             await asyncio.sleep(WRITE_PAUSE_S)
+
+    async def _reconcile(self, caller: Caller) -> None:
+        with suppress(Unavailable):
+            found = await self.plane.ask(subjects.MEMORY_RECONCILE, Reconcile(caller=caller), Reconciled)
+            self.seen.drifted += found.missing + found.orphaned + found.stale
 
     async def watch_copies(self) -> None:
         """Count how often another shard of the index comes into force."""
@@ -162,12 +169,13 @@ async def _soak(world: World, probes: int, service_pid: int) -> list[Figure]:
         await asyncio.gather(*(_probe(world, probes // PROBERS, random.Random(seed)) for seed in range(PROBERS)))
     finally:
         world.stop.set()
-        await asyncio.gather(*changing)
+        outcomes = await asyncio.gather(*changing, return_exceptions=True)
+        world.seen.failed = [repr(outcome) for outcome in outcomes if outcome is not None]
     return _figures(world.seen, perf_counter() - began)
 
 
 def _figures(seen: Seen, took_s: float) -> list[Figure]:
-    for lapse in seen.foreign[:10]:
+    for lapse in [*seen.foreign[:10], *seen.failed[:10]]:
         print(lapse)
     print("probes by way of asking:", dict(seen.probes), "own words found:", dict(seen.own))
     least = min(seen.own[way] for way in seen.probes if "of another" not in way)
@@ -180,6 +188,7 @@ def _figures(seen: Seen, took_s: float) -> list[Figure]:
         Figure(name="memory_probes_foreign_found", value=len(seen.foreign), unit="memories", bar=0),
         Figure(name="memory_deletions_meanwhile", value=seen.deleted, unit="memories"),
         Figure(name="memory_copies_meanwhile", value=seen.copies, unit="copies", bar=1, wanted="at least"),
+        Figure(name="memory_writers_failed", value=len(seen.failed), unit="writers", bar=0),
         Figure(name="memory_drift_meanwhile", value=seen.drifted, unit="memories", bar=0),
     ]
 
@@ -196,6 +205,8 @@ async def _probe(world: World, count: int, rng: random.Random) -> None:
         rng.shuffle(asked)
         way, texts = await ways[number % len(ways)](world, caller, f"{' '.join(asked)} {SENTENCE}", foreign, rng)
         world.seen.probes[f"{way}, named scopes" if scopes else way] += 1
+        if world.seen.probes.total() % TOLD_EVERY == 0:
+            print(f"{world.seen.probes.total()} probes, {len(world.seen.foreign)} foreign", flush=True)
         for text in texts:
             if lapses := [world.words[word] for word in foreign if world.words[word] in text]:
                 world.seen.foreign.append(f"{way}: {caller} was told {lapses} in {text[:200]!r}")

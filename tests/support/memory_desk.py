@@ -49,7 +49,7 @@ from caisson.memory.adapters.postgres.leases import PostgresLeases
 from caisson.memory.adapters.postgres.reading import PostgresReading
 from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
-from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
+from caisson.memory.adapters.qdrant_edge.index import ERASE_WITHIN_S, EdgeIndex
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.consolidating import Consolidator
@@ -265,8 +265,10 @@ def _nothing() -> None:
 
 
 @asynccontextmanager
-async def open_index(folder: Path, embedder: Embedder) -> AsyncIterator[Outage]:
-    index = await EdgeIndex.open(folder, embedder.identity)
+async def open_index(
+    folder: Path, embedder: Embedder, *, erase_within_s: float = ERASE_WITHIN_S
+) -> AsyncIterator[Outage]:
+    index = await EdgeIndex.open(folder, embedder.identity, erase_within_s=erase_within_s)
     yield Outage(index)
     await index.close()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -26,8 +27,14 @@ async def memory_pool(memory_url: str) -> AsyncIterator[Pool]:
 
 
 @pytest.fixture(scope="session")
-async def word_index(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Outage]:
-    async with open_index(tmp_path_factory.mktemp("words"), WordEmbedder()) as index:
+def word_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("words")
+
+
+@pytest.fixture(scope="session")
+async def word_index(word_folder: Path) -> AsyncIterator[Outage]:
+    """An index that is copied by every `optimize` after something was deleted."""
+    async with open_index(word_folder, WordEmbedder(), erase_within_s=0) as index:
         yield index
 
 

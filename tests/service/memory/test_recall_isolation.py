@@ -1,9 +1,11 @@
 """Whoever asks, however, and whatever goes on meanwhile: nothing is told that the hard filter does not admit."""
 
 import asyncio
+import json
 import random
 import secrets
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,8 +97,9 @@ async def _admitted(desk: Desk, caller: Caller, asked: dict[str, Any]) -> set[st
     return {row["memory_id"] for row in rows}
 
 
-async def test_probes_of_other_tenants_find_nothing_while_everything_changes(world: World) -> None:
-    """Searches for the very words that others store, beside writes, deletions and the index's own upkeep."""
+async def test_probes_of_other_tenants_find_nothing_while_everything_changes(world: World, word_folder: Path) -> None:
+    """Searches for the very words that others store, beside writes, deletions and copies of the index."""
+    in_force = set()
     word = {tenant: f"secret{secrets.token_hex(4)}" for tenant in world.tenants}
     stop = asyncio.Event()
 
@@ -112,6 +115,7 @@ async def test_probes_of_other_tenants_find_nothing_while_everything_changes(wor
     async def tidy() -> None:
         while not stop.is_set():
             await world.desk.index.optimize()
+            in_force.add(json.loads((word_folder / "store.json").read_text())["shard"])
             await asyncio.sleep(0.01)
 
     changing = [asyncio.create_task(work) for work in (*map(change, world.tenants), tidy())]
@@ -122,6 +126,7 @@ async def test_probes_of_other_tenants_find_nothing_while_everything_changes(wor
         stop.set()
         await asyncio.gather(*changing)
     assert sum(len(answer.hits) for answer in told) > PROBES, "the askers did find their own"
+    assert len(in_force) > 1, "the index was copied meanwhile"
 
 
 async def _probe(world: World, word: dict[TenantId, str], rng: random.Random) -> Recalled:
