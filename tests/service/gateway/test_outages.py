@@ -7,7 +7,7 @@ import pytest
 
 from caisson.common.errors import Unavailable
 from caisson.common.leases import Verdict
-from caisson.common.subjects import CONTEXTS_STREAM
+from caisson.common.subjects import CONTEXTS_STREAM, EVENTS_STREAM
 from tests.support.eventually import eventually
 from tests.support.gateway import open_ledger
 from tests.support.plane import Plane
@@ -74,6 +74,17 @@ async def test_when_the_store_of_nats_is_wiped_streams_and_contexts_come_back_an
     for run_id in (old, new):
         assert (await the_run(plane.product, run_id))["status"] == "succeeded"
     assert await plane.is_ready()
+
+
+async def test_the_streams_of_a_wiped_store_come_back_although_nobody_publishes(plane: Plane) -> None:
+    await plane.ground.nats.wipe()
+
+    async def are_there() -> bool:
+        async with jetstream_of(plane.ground.nats) as jetstream:
+            found = {stream.config.name for stream in await jetstream.streams_info()}
+        return found == {EVENTS_STREAM, CONTEXTS_STREAM}
+
+    await eventually(are_there, within_s=20)
 
 
 async def test_a_claim_whose_context_cannot_be_made_known_gives_the_run_back(plane: Plane) -> None:

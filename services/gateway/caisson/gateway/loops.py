@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from time import monotonic
 from typing import Protocol
 
 import structlog
@@ -24,6 +25,7 @@ OLDEST_UNSENT_SECONDS = Gauge(
 SESSIONS_LEFT = Gauge("caisson_ledger_sessions_deleting", "Sessions that are marked as deleted and not gone yet")
 _TROUBLE = (*DATABASE_TROUBLE, Unavailable)
 _AGE_LIMIT_S = 60
+_LOOK_AT_STREAMS_S = 5.0
 _HOUSEKEEPING_S = 60
 
 log = structlog.get_logger(__name__)
@@ -47,6 +49,7 @@ class Relay:
         self._bus = bus
         self._declare_streams = declare_streams
         self._stream_missing = False
+        self._look_at = 0.0
         self._news = news
         self._poll_s = poll_s
         self._progress = progress
@@ -60,7 +63,7 @@ class Relay:
             except _TROUBLE as error:
                 log.warning("relay.interrupted", error=repr(error.__cause__ or error))
                 full = False
-            if self._stream_missing:
+            if self._stream_missing or monotonic() >= self._look_at:
                 await self._restore_streams()
             if not full:
                 await self._news.wait(timeout_s=self._poll_s)
@@ -90,7 +93,8 @@ class Relay:
         return len(events)
 
     async def _restore_streams(self) -> None:
-        """Declare again what a wiped store has lost."""
+        """Declare again what a wiped store has lost: consumers wait for it, though nobody may publish for long."""
+        self._look_at = monotonic() + _LOOK_AT_STREAMS_S
         try:
             await self._declare_streams()
             self._stream_missing = False
