@@ -80,6 +80,20 @@ async def test_an_erasure_whose_process_died_goes_on_as_soon_as_the_next_one_has
         await jobs.save(job)
 
 
+async def test_a_complete_erasure_covers_what_a_process_deleted_and_died_before_it_was_out_of_the_index(
+    desk: Desk,
+) -> None:
+    deleted = await desk.store("Ana's first note")
+    await desk.store("Ana's second note")
+    await desk.pool.execute("DELETE FROM memory.memories WHERE memory_id = $1", deleted)
+    later = "UPDATE memory.index_outbox SET not_before = now() + interval '5 minutes' WHERE memory_id = $1"
+    await desk.pool.execute(later, deleted)
+    assert deleted in await desk.indexed()
+    receipt = await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana"))
+    assert receipt.complete
+    assert await desk.indexed() == set()
+
+
 async def test_nobody_erases_or_exports_for_another(desk: Desk) -> None:
     for act in (desk.forgetting.erase_user, desk.reading.export):
         with pytest.raises(Denied, match="user:bo"):

@@ -541,6 +541,12 @@ WITH own AS (
 SELECT count(*) FROM memory.index_outbox o, own
 WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) AND (o.leased_until >= now() OR NOT own.is_current);
 
+-- name: unremoved
+-- Deleted memories of a tenant whose points may still be there.
+SELECT o.memory_id FROM memory.index_outbox o
+WHERE o.tenant_id = :tenant
+  AND NOT EXISTS (SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id);
+
 -- name: index_outbox_age^
 -- What failed again and again is counted apart: it is one memory's trouble, not the relay's. Embedding everything again
 -- takes its time.

@@ -81,6 +81,10 @@ class Indexer:
             log.warning("indexer.removal_left_to_relay", reason=repr(error), memories=len(memory_ids))
             return False
 
+    async def unremoved(self, tenant: TenantId) -> list[str]:
+        """Return the deleted memories of a tenant whose points may still be there."""
+        return await self._outbox.unremoved(tenant)
+
     async def is_done(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Whether nothing about these memories waits for the relay."""
         return not await self._outbox.waiting(tenant, memory_ids)

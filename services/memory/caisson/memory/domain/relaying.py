@@ -73,6 +73,9 @@ class IndexOutbox(Protocol):
     async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the memories that wait."""
 
+    async def unremoved(self, tenant: TenantId) -> list[str]:
+        """Return the deleted memories of a tenant whose points may still be there."""
+
     async def settle(self, done: Sequence[Done]) -> None:
         """Take work off; what changed meanwhile stays and is due at once."""
 
@@ -97,6 +100,9 @@ class Indexing(Protocol):
 
     async def remove(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Remove deleted memories from index and caches; whether that is certain to have been the last of them."""
+
+    async def unremoved(self, tenant: TenantId) -> list[str]:
+        """Return the deleted memories of a tenant whose points may still be there."""
 
     async def is_done(self, tenant: TenantId, memory_ids: Sequence[str]) -> bool:
         """Whether the index shows these memories as the store does, or not at all where they are deleted."""

@@ -107,7 +107,8 @@ class ForgettingHandlers:
     async def _erase_page(self, job: Job, principal: Principal, request: OfUser) -> tuple[dict[str, Any], Job]:
         owner, tenant = str(job.state["owner"]), principal.tenant
         forgotten = await self._forgetting.forget_owned(principal, owner, request.limit)
-        left = [*job.state["left"], *forgotten.deleted]
+        # Of a page that was deleted before a crash nothing is known here but what waits to be removed.
+        left = list(dict.fromkeys((*job.state["left"], *forgotten.deleted, *await self._indexing.unremoved(tenant))))
         removed = await self._follow(tenant, replace(forgotten, deleted=tuple(left)))
         more = await self._forgetting.owns(tenant, owner)
         if not more:

@@ -39,6 +39,11 @@ class PostgresIndexOutbox:
             rows = await fetch_all(self._sql.waiting_among(connection, tenant=tenant, ids=list(memory_ids)))
         return {row["memory_id"] for row in rows}
 
+    async def unremoved(self, tenant: TenantId) -> list[str]:
+        """Return the deleted memories of a tenant whose points may still be there."""
+        async with self._pool.acquire() as connection:
+            return [row["memory_id"] for row in await fetch_all(self._sql.unremoved(connection, tenant=tenant))]
+
     async def settle(self, done: Sequence[Done]) -> None:
         """Take work off; what changed meanwhile stays and is due at once."""
         for tenant in dict.fromkeys(item.due.tenant for item in done):
