@@ -1,10 +1,12 @@
 """The index engines that the contract holds to one behaviour. Each opens an empty index and closes it."""
 
+import gc
 import os
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -107,12 +109,17 @@ def _image() -> str:
     return max(tags)
 
 
+@cache
 def _tags() -> tuple[list[str], str]:
-    """Return the images that Docker has, or why there is none. Its client leaks a socket then."""
+    """Return the images that Docker has, or why there is none. Its client leaks a socket then, collected here."""
     with warnings.catch_warnings(), closing(DockerClient.from_env(version=DEFAULT_DOCKER_API_VERSION)) as client:
         warnings.simplefilter("ignore", ResourceWarning)
         try:
             found = client.images.list(_IMAGE)
         except (DockerException, requests.ConnectionError) as error:
-            return [], f"Docker does not answer: {error}"
+            reason = f"Docker does not answer: {error}"
+            found = None
+        if found is None:
+            gc.collect()
+            return [], reason
     return [tag for image in found for tag in image.tags], f"Docker has no image {_IMAGE}"
