@@ -4,7 +4,6 @@ Invariant: a text's vector does not depend on what else is embedded with it, and
 """
 
 import asyncio
-import ctypes
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import onnxruntime as ort  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
+from caisson.memory.adapters.heap import return_memory
 from caisson.memory.adapters.model_files import checked, digest
 from caisson.memory.adapters.windowing import Windows
 from caisson.memory.domain.indexing import EmbedderIdentity, Vector
@@ -49,7 +49,7 @@ class MiniLm:
         self._session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._windows = Windows(Tokenizer.from_buffer(tokenizer), window=self.window_tokens, special=_SPECIAL_TOKENS)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="minilm")
-        _return_memory()
+        return_memory()
 
     @classmethod
     async def load(cls, *, threads: int = 1) -> Self:
@@ -78,7 +78,7 @@ class MiniLm:
             for at, row in zip(batch, rows, strict=True):
                 vectors[at] = row
         if len(texts) > _BATCH_TEXTS:
-            await loop.run_in_executor(self._pool, _return_memory)
+            await loop.run_in_executor(self._pool, return_memory)
         return vectors
 
     def chunks(self, text: str) -> list[str]:
@@ -106,7 +106,7 @@ class MiniLm:
         unit: list[list[float]] = (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).tolist()
         del hidden
         if longest > self.window_tokens // 2:
-            _return_memory()
+            return_memory()
         return unit
 
 
@@ -120,10 +120,3 @@ def _batches(tokens: Sequence[Tokens]) -> Iterator[list[int]]:
         batch.append(at)
     if batch:
         yield batch
-
-
-def _return_memory() -> None:
-    """Give freed memory back to the system, where glibc would keep it: 60 MiB after loading, 100 after long texts."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "malloc_trim"):
-        libc.malloc_trim(0)

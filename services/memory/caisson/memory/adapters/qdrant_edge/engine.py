@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from caisson.common.errors import Unavailable
 from caisson.memory.adapters.bm25 import Bm25
+from caisson.memory.adapters.heap import return_memory
 from caisson.memory.adapters.qdrant_edge.folder import ShardFolder, Stored
 from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Found, Offset
 from caisson.memory.adapters.qdrant_edge.work import (
@@ -132,6 +133,7 @@ class Engine:
             self._next = None
             if self._stored is not fresh:
                 self._folder.abandon(fresh)
+            return_memory()
 
     def _page(self, fresh: Stored, offset: Offset | None) -> Offset | None:
         began = time.perf_counter()
