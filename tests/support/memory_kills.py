@@ -47,7 +47,10 @@ _OWNED = """
 SELECT memory_id, text, status, layer, attribute, provenance_kind = 'consolidation' AS is_summary
 FROM memory.memories WHERE tenant_id = $1 AND owner_scope = 'user:' || $2
 """
-_AT_WORK = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'caisson-memory'"
+_AT_WORK = """
+SELECT count(*) FROM pg_stat_activity
+WHERE application_name = 'caisson-memory' AND datname = current_database()
+"""
 _WAITING = "SELECT tenant_id, memory_id FROM memory.index_outbox"
 _TEXTS = "SELECT memory_id, text FROM memory.memories UNION ALL SELECT memory_id, text FROM memory.history"
 _ACCOUNTS = """
