@@ -177,3 +177,14 @@ async def test_nothing_is_told_beyond_what_the_key_vouches_for(crowd: Crowd, ask
         scopes |= {f"user:{asked['of']}"} if asked["way"] == "export" else set()
     overheard = await crowd.overheard(own or named or "", scopes, answer.text)
     assert overheard == set(), answer.text
+
+
+async def test_a_stored_answer_is_replayed_to_the_same_scopes_alone(crowd: Crowd) -> None:
+    body = {"text": "the harbour closes at six", "scopes": ["team"]}
+    repeated = {"Idempotency-Key": secrets.token_hex()}
+    async with client(crowd.gateway, crowd.keys["platform"], tenant=crowd.tenants[0], user="backend") as backend:
+        made = await backend.post("/v1/memories", json=body, headers={**repeated, "Caisson-Scopes": "team"})
+        assert made.status_code == 201, made.text
+        refused = await backend.post("/v1/memories", json=body, headers=repeated)
+    assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
+    assert made.json()["id"] not in refused.text

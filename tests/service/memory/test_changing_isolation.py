@@ -158,3 +158,28 @@ async def test_what_expired_stands_in_nobodys_way(desk: Desk) -> None:
     desk.clock.ahead += soon - desk.clock()
     await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=other, text="the gate is red"))
     assert len((await desk.consolidate()).created) == 1
+
+
+async def test_a_successor_that_became_private_is_not_named(desk: Desk) -> None:
+    shared: dict[str, Any] = {"scopes": ["tenant", "user:ana"], "subject": "lamp", "attribute": "colour"}
+    old = await desk.store("the lamp is red", **shared)
+    new = await desk.store("the lamp is blue", external_id="lamp", **shared)
+    bo = desk.caller("bo")
+    assert (await desk.get(old, caller=bo)).superseded_by == new
+    await desk.store("the lamp is in the safe", external_id="lamp")
+    assert (await desk.get(old, caller=bo)).superseded_by is None
+    assert (await desk.get(old)).superseded_by == new
+    told = await desk.reading.history(ById(caller=bo, id=old))
+    assert {entry.memory_id for entry in told.entries} == {old}
+
+
+async def test_what_a_session_recalled_is_an_echo_only_to_whom_may_see_it(desk: Desk) -> None:
+    """Sessions are named by callers: another user in one of the same name learns nothing of what was told there."""
+    text = "the vault opens at nine"
+    id_ = await desk.store(text)
+    assert (await desk.recalled("when does the vault open", session_id="ses_1")).hits
+    repeated: dict[str, Any] = {"provenance": Provenance(kind="run", session_id="ses_1")}
+    [own] = await desk.remember(f"{text}.", **repeated)
+    assert (own.status, own.similar_to) == ("rejected", id_)
+    [others] = await desk.remember(f"{text}.", caller=desk.caller("bo"), **repeated)
+    assert (others.status, others.similar_to) == ("created", None)
