@@ -121,7 +121,12 @@ async def _say_again(world: World, desk: Desk, caller: Caller, asked: dict[str, 
 
 
 async def _plan(_: World, desk: Desk, caller: Caller, __: dict[str, Any]) -> Any:
-    return await desk.consolidating.consolidate(Consolidate(caller=caller, dry_run=True))
+    """Plan with what the caller may change, and nothing that is only shared with it."""
+    plan = await desk.consolidating.consolidate(Consolidate(caller=caller, dry_run=True))
+    sources = [source for group in plan.groups for source in group["sources"]]
+    owners = "SELECT DISTINCT owner_scope FROM memory.memories WHERE tenant_id = $1 AND memory_id = ANY ($2::text[])"
+    assert {row["owner_scope"] for row in await desk.rows(owners, sources)} <= allowed_of(caller)
+    return plan
 
 
 async def _distil(_: World, desk: Desk, caller: Caller, asked: dict[str, Any]) -> Any:
