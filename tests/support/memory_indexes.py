@@ -110,16 +110,20 @@ def _image() -> str:
 
 
 @cache
+@cache
 def _tags() -> tuple[list[str], str]:
-    """Return the images that Docker has, or why there is none. Its client leaks a socket then, collected here."""
-    with warnings.catch_warnings(), closing(DockerClient.from_env(version=DEFAULT_DOCKER_API_VERSION)) as client:
+    """Return the images that Docker has, or why there is none. Its client leaks a socket then: it is collected here."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
+        told = _asked()
+        gc.collect()
+    return told
+
+
+def _asked() -> tuple[list[str], str]:
+    with closing(DockerClient.from_env(version=DEFAULT_DOCKER_API_VERSION)) as client:
         try:
             found = client.images.list(_IMAGE)
         except (DockerException, requests.ConnectionError) as error:
-            reason = f"Docker does not answer: {error}"
-            found = None
-        if found is None:
-            gc.collect()
-            return [], reason
+            return [], f"Docker does not answer: {error}"
     return [tag for image in found for tag in image.tags], f"Docker has no image {_IMAGE}"
