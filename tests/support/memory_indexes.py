@@ -112,7 +112,7 @@ def _image() -> str:
 @cache
 @cache
 def _tags() -> tuple[list[str], str]:
-    """Return the images that Docker has, or why there is none. Its client leaks a socket then: it is collected here."""
+    """Return the images that Docker has, or why there is none. Its client then leaks a socket, collected here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         told = _asked()
