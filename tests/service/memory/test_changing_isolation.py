@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from caisson.common.errors import CaissonError, Denied, NotFound
-from caisson.common.memories import ById, Caller, Feedback, ListMemories, OfUser, PatchMemory, Provenance
+from caisson.common.memories import ById, Caller, Consolidate, Feedback, ListMemories, OfUser, PatchMemory, Provenance
 from tests.support.memory_desk import Desk
 from tests.support.memory_world import SCOPES, USERS, World, allowed_of, readable
 
@@ -183,3 +183,11 @@ async def test_what_a_session_recalled_is_an_echo_only_to_whom_may_see_it(desk: 
     assert (own.status, own.similar_to) == ("rejected", id_)
     [others] = await desk.remember(f"{text}.", caller=desk.caller("bo"), **repeated)
     assert (others.status, others.similar_to) == ("created", None)
+
+
+async def test_nobody_consolidates_what_is_only_shared_with_it(desk: Desk) -> None:
+    for what in ("cello", "viola", "oboe"):
+        await desk.episode(f"likes {what}", subject="music", scopes=["tenant", "user:ana"])
+    assert len((await desk.consolidate(dry_run=True)).groups) == 1
+    asked = Consolidate(caller=desk.caller("bo"), dry_run=True)
+    assert (await desk.consolidating.consolidate(asked)).groups == []
