@@ -22,6 +22,7 @@ from caisson.stack.service import ServiceProcess
 WITHIN_S = 120.0
 BAR_MS = 50.0
 PER_BATCH = 50
+PAUSE_S = 0.01
 METRIC = "caisson_event_loop_lag_max_seconds"
 
 
@@ -52,6 +53,7 @@ async def _use_until_compacted(plane: MemoryPlane) -> None:
         written.extend((turn, result.id) for result in answer.results if result.status == "created" and result.id)
 
     async def delete(_: int) -> None:
+        await asyncio.sleep(PAUSE_S)
         if written:
             turn, memory_id = written.pop()
             await plane.ask(subjects.MEMORY_DELETE, ById(caller=caller(turn), id=memory_id), Receipt)

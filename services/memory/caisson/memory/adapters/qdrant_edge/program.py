@@ -80,12 +80,13 @@ def main() -> None:
 
 
 def _next(calls: BinaryIO) -> Call | None:
-    head = calls.read(LENGTH.size)
-    if len(head) < LENGTH.size:
+    """Return the next call, None where the service is gone: closed, or killed with an answer unread."""
+    try:
+        head = calls.read(LENGTH.size)
+        body = calls.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
+    except ConnectionError:
         return None
-    (length,) = LENGTH.unpack(head)
-    body = calls.read(length)
-    return opened(body) if len(body) == length else None
+    return opened(body) if body else None
 
 
 if __name__ == "__main__":
