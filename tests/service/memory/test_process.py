@@ -93,15 +93,6 @@ async def test_facts_reach_the_bus_with_ids_and_without_texts(
     await eventually(lambda: _is_zero(database, unsent, caller.tenant_id))
 
 
-async def test_a_second_process_on_the_same_index_fails_at_once_and_says_why(
-    ground: Ground, service: ServiceProcess
-) -> None:
-    said = await ground.refuse()
-    assert "caisson.memory: " in said
-    assert "process" in said
-    assert "Traceback" not in said
-
-
 async def test_another_embedder_is_refused_at_start_naming_both(ground: Ground, service: ServiceProcess) -> None:
     said = await ground.refuse(MEMORY_EMBEDDER="wordllama", MEMORY_INDEX_DIR=str(ground.folder / "another"))
     assert "384 dimensions" in said
