@@ -13,6 +13,14 @@ DIFFERENT = [
     ("The team lead is Ana", "The team lead is Bo", "names"),
     ("region is us-east", "region is us-west", "words"),
     ("was a manager", "is a manager", "words"),
+    ("prefers C", "prefers C#", "signs"),
+    ("it is 5 degrees", "it is -5 degrees", "signs"),
+    ("a > b", "a < b", "signs"),
+    ("owes $50", "owes €50", "signs"),
+    ("the share is 5", "the share is 5%", "signs"),
+    ("likes 🍕", "likes 🍣", "signs"),
+    ("reads ../../etc/passwd", "reads /etc/passwd", "signs"),
+    ("reads ./notes", "reads ../notes", "signs"),
     ("likes tea", "likes green tea", "words"),
     ("prefers tea", "preferred drink is tea", "words"),
     ("the meeting is before lunch", "the meeting is after lunch", "words"),
@@ -21,6 +29,8 @@ SAME = [
     ("The deploy port is 8080", "deploy port is 8080."),
     ("Prefers dark mode", "prefers the dark mode"),
     ("They like tea", "they likes tea"),
+    ("Prefers: tea (green), no sugar…", "prefers tea – green; no sugar."),
+    ("“It's closed”, she said", "It's closed, she said"),
     ("Café is closed on Monday", "café is closed on Monday!"),
 ]
 

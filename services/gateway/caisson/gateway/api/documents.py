@@ -44,7 +44,7 @@ _IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "maxLength": 255},
     "description": "the same key and body is answered once and then replayed",
 }
-_METHODS = frozenset({"get", "put", "post", "delete"})
+_METHODS = frozenset({"get", "put", "post", "patch", "delete"})
 
 
 def documented_api(*, version: str) -> FastAPI:

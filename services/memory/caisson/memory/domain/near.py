@@ -14,6 +14,7 @@ PROPOSED_FROM: Final = 0.80
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_SIGN = re.compile(r"[^\w\s.,;:!?\"'()“”‘’«»…–—]|_|[.:]+(?=[^\s.:\"')”’»])")
 _NEGATION_WORDS = """
     not no never none nobody nothing neither nor without cannot can't won't don't doesn't didn't isn't aren't wasn't
     weren't shouldn't wouldn't couldn't hasn't haven't hadn't nicht kein keine nie pas jamais sin nunca не нет
@@ -38,7 +39,7 @@ class Different:
 
 
 def decide(new: str, stored: str) -> Same | Different:
-    """Compare numbers and dates, negation, names and their order, then every other word."""
+    """Compare numbers and dates, negation, names and their order, signs, then every other word."""
     for name, read in _ASPECTS:
         if read(new) != read(stored):
             return Different(because=name)
@@ -67,6 +68,11 @@ def _names(text: str) -> list[str]:
     return found
 
 
+def _signs(text: str) -> list[str]:
+    """Everything but words and sentence punctuation, in order: `C` is not `C#`, nor `-5` `5`, nor `a > b` `a < b`."""
+    return _SIGN.findall(unicodedata.normalize("NFC", text))
+
+
 def _content(text: str) -> list[str]:
     return [_stem(word) for word in _words(text) if word not in _EMPTY_WORDS]
 
@@ -81,4 +87,4 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) >= _MIN_STEM_CHARS and word.endswith("s") and not word.endswith("ss") else word
 
 
-_ASPECTS = (("numbers", _numbers), ("negation", _negated), ("names", _names), ("words", _content))
+_ASPECTS = (("numbers", _numbers), ("negation", _negated), ("names", _names), ("signs", _signs), ("words", _content))
