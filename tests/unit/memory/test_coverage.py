@@ -1,5 +1,7 @@
 """The lexical score: the share of a query's terms that a passage says, in any script and at any length."""
 
+from time import process_time
+
 import pytest
 
 from caisson.memory.domain.coverage import PASSAGE_CHARS, Coverage
@@ -29,6 +31,12 @@ LONG = [row for row in ROWS if row[3] != "an id, whole and in parts"]
 def test_a_long_text_counts_as_its_best_passage(query: str, text: str, share: float, reason: str) -> None:
     padding = "Nothing here matters much. " * 2_000
     assert Coverage(query_terms(query)).of(f"{padding}{text}. {padding}") == pytest.approx(share)
+
+
+def test_a_text_that_says_one_term_all_the_time_is_read_in_time() -> None:
+    began = process_time()
+    assert Coverage(["x", "missing"]).of("x " * 131_072) == pytest.approx(0.5)
+    assert process_time() - began < 2
 
 
 def test_a_long_text_does_not_add_up_what_it_says_in_different_places() -> None:

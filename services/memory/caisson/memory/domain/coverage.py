@@ -5,7 +5,7 @@ has neither. Of a long text the best passage counts, for a book says everything 
 """
 
 import re
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 
 from caisson.memory.domain.terms import fold
@@ -40,13 +40,18 @@ class Coverage:
             for number, pattern in enumerate(self._patterns)
             for match in pattern.finditer(folded)
         )
-        starts = [start for start, _ in places]
-        most = 0
-        for at, start in enumerate(starts):
-            end = bisect_left(starts, start + PASSAGE_CHARS)
-            most = max(most, len({number for _, number in places[at:end]}))
+        held: Counter[int] = Counter()
+        most = end = 0
+        for start, number in places:
+            while end < len(places) and places[end][0] < start + PASSAGE_CHARS:
+                held[places[end][1]] += 1
+                end += 1
+            most = max(most, len(held))
             if most == len(self._patterns):
                 break
+            held[number] -= 1
+            if not held[number]:
+                del held[number]
         return most
 
 
