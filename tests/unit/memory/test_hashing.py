@@ -16,6 +16,7 @@ ACME, OTHER = TenantId("acme"), TenantId("other")
         ("likes\u200b tea", "likes tea", True),
         ("likes tea", "likes tea!", False),
         ("x\u00b2", "x2", False),
+        ("a" + "\u0301\u0327" * 40, "a" + "\u0301\u0327" * 41, False),
     ],
 )
 def test_normalised_texts_meet_and_others_do_not(one: str, two: str, *, same: bool) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from uuid import UUID, uuid5
 
 from caisson.common.ids import TenantId
+from caisson.memory.domain.normal_forms import normal
 
 _EXTERNAL_IDS = UUID("0d4a9b7a-6c55-5a0e-8d5c-2f2f6f5f7c31")
 
 
 def normalise(text: str) -> str:
     """Return a text in NFC, case-folded, without format characters, with single spaces."""
-    kept = "".join(char for char in unicodedata.normalize("NFC", text) if unicodedata.category(char) != "Cf")
+    kept = "".join(char for char in normal("NFC", text) if unicodedata.category(char) != "Cf")
     return " ".join(kept.casefold().split())
 
 

@@ -4,10 +4,11 @@ Invariant: a fact is never dropped for another one. Where anything that carries 
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+
+from caisson.memory.domain.normal_forms import normal
 
 PROPOSED_FROM: Final = 0.80
 """Cosine from which a memory is told as similar."""
@@ -78,7 +79,7 @@ def _content(text: str) -> list[str]:
 
 
 def _words(text: str) -> Iterable[str]:
-    folded = unicodedata.normalize("NFC", text).casefold().replace("’", "'")
+    folded = normal("NFC", text).casefold().replace("’", "'")
     return (match.group() for match in _WORD.finditer(folded))
 
 

@@ -4,8 +4,9 @@ Source: overlapping bigrams are the usual treatment of scripts without spaces (U
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
+
+from caisson.memory.domain.normal_forms import normal
 
 MAX_TERM_CHARS = 64
 MAX_TERMS_BYTES = 900_000
@@ -57,8 +58,8 @@ def _split(part: str, *, single: bool) -> Iterator[str]:
 
 def fold(text: str) -> str:
     """Return a text without case, accents and widths, as its terms are."""
-    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
+    decomposed = normal("NFD", normal("NFKC", text).casefold())
+    return normal("NFC", _ACCENTS.sub("", decomposed))
 
 
 def _distinct(found: Iterator[str]) -> list[str]:
