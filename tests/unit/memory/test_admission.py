@@ -54,6 +54,7 @@ CASES = [
     (NewMemory(text="use ghp_abcdefghijklmnopqrstuvwxyz0123456789"), "secret", "a known shape"),
     (NewMemory(text="postgres://app:hunter22@db/prod"), "secret", "a password in a URL"),
     (NewMemory(text="the db password is Tr0ub4dor&3"), "secret", "called a password"),
+    (NewMemory(text=f"call it with csn_{'01a2' * 4}ff_{'0b4c' * 16}"), "secret", "a key of ours"),
     (NewMemory(text="-----BEGIN RSA PRIVATE KEY-----\nMIIE"), "secret", "a private key"),
     (NewMemory(text="it is q7Rk2ZxW9mTb4LpVn8YcJd3HsGf6AeUo"), "secret", "too random for words"),
     (NewMemory(text="likes tea", provenance=RUN), "echo", "a recall of this session returned it"),
@@ -142,6 +143,8 @@ SLOW_WERE_IT_NOT_BOUNDED = {
     "percentages": "1% ",
     "one long word": "x",
     "ligatures that grow when folded": "\ufdfa",
+    "one verb that never ends": "ignorier",
+    "marks on one letter, in the wrong order": "\u0345\u0301\u0327",
 }
 
 

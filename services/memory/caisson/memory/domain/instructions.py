@@ -17,7 +17,7 @@ _INSTRUCTION = re.compile(
       | </?\s*(?:system|memory|memories|instructions?|assistant|user|tool|context|entry|im_start|im_end)\b
             [^<>]{0,200}>
       | <\|[a-z_]+\|> | \[/?(?:INST|SYS)\] | ^[ \t]*(?:system|assistant|developer)\s*:
-      | ignorier\w*\s+(?:alle|die)\b.{0,30}\banweisungen | ignorez?\s+(?:toutes\s+)?les\s+instructions
+      | \bignorier\w{0,8}\s+(?:alle|die)\b.{0,30}\banweisungen | ignorez?\s+(?:toutes\s+)?les\s+instructions
       | ignora\s+(?:todas\s+)?las\s+instrucciones | 忽略.{0,6}(?:指令|指示|规则) | 無視.{0,6}指示
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,

@@ -20,8 +20,8 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("an npm token", re.compile(r"\bnpm_[A-Za-z0-9]{36}")),
     ("a PyPI token", re.compile(r"\bpypi-[A-Za-z0-9_-]{50,}")),
     ("a SendGrid key", re.compile(r"\bSG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}")),
-    ("a Caisson key", re.compile(r"\bck_[A-Za-z0-9_-]{20,}")),
-    ("a JSON Web Token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,4000}\.")),
+    ("a Caisson key", re.compile(r"\bcsn_[A-Za-z0-9_]{20,}")),
+    ("a JSON Web Token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,4000}+\.")),
     ("a password in a URL", re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,200}:[^\s/@]{3,200}@", re.IGNORECASE)),
     (
         "an Authorization header",
