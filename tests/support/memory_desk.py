@@ -54,7 +54,7 @@ from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.consolidating import Consolidator
 from caisson.memory.domain.distillation import Chat
-from caisson.memory.domain.embedding import Making, Standing
+from caisson.memory.domain.embedding import IndexReadiness, IndexState
 from caisson.memory.domain.gating import Thresholds
 from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index, Vector
 from caisson.memory.domain.leasing import Lease, Work
@@ -147,7 +147,7 @@ class Desk:
     chat: Chat | None = None
     consolidated_from: int = 5
     lease_s: float = 60
-    standing: Standing = field(default_factory=lambda: Standing(Making()))
+    readiness: IndexReadiness = field(default_factory=lambda: IndexReadiness(IndexState()))
     tenant: TenantId = field(default_factory=lambda: TenantId(f"tenant {uuid4().hex[:8]}"))
     user: str = "ana"
 
@@ -189,7 +189,7 @@ class Desk:
         self.reconciling = ReconcilingHandlers(self.reconciler, wake=_nothing)
         self.recall = RecallHandlers(
             Recaller(
-                searcher=Searcher(recent, self.index, FullText(pool, queries), standing=self.standing),
+                searcher=Searcher(recent, self.index, FullText(pool, queries), readiness=self.readiness),
                 store=read,
                 retrievals=retrievals,
                 thresholds=self.thresholds,

@@ -105,7 +105,7 @@ async def test_readiness_and_metrics_tell_of_every_part(service: ServiceProcess)
         ready = await client.get("/readyz")
         assert set(ready.json()["checks"]) == {
             *("database", "bus", "index", "embedder", "index backlog", "unsent events"),
-            *("index relay", "fact relay", "making", "optimizing", "sweep", "reconcile", "consolidate"),
+            *("index relay", "fact relay", "index state", "optimizing", "sweep", "reconcile", "consolidate"),
             "session ends",
         }
         metrics = (await client.get("/metrics")).text

@@ -17,7 +17,7 @@ from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.embedding import refuse_other_embedder, take_over
 from caisson.memory.domain.indexing import EmbedderIdentity
-from caisson.memory.loops.making import MakingWatch
+from caisson.memory.loops.index_state import IndexStateWatch
 from caisson.stack.nats import EmbeddedNats
 from tests.support.eventually import eventually
 from tests.support.gateway import create_database
@@ -63,13 +63,13 @@ def other_embedder() -> WordEmbedder:
 
 async def opened(embeddings: PostgresEmbeddings, pool: Pool, index: Outage, embedder: WordEmbedder) -> Desk:
     """A replica as it starts."""
-    standing = await take_over(embeddings, embedder.identity, is_empty=await index.count() == 0)
-    return Desk(pool=pool, index=index, embedder=embedder, clock=Turntable(), standing=standing, tenant="acme")  # type: ignore[arg-type]
+    readiness = await take_over(embeddings, embedder.identity, is_empty=await index.count() == 0)
+    return Desk(pool=pool, index=index, embedder=embedder, clock=Turntable(), readiness=readiness, tenant="acme")  # type: ignore[arg-type]
 
 
-def watch(embeddings: PostgresEmbeddings, desk: Desk, older: Kept | None = None) -> MakingWatch:
-    digest, progress = desk.embedder.identity.digest, Progress("making", limit_s=60)
-    return MakingWatch(embeddings, digest, older or Kept(), standing=desk.standing, poll_s=1, progress=progress)
+def watch(embeddings: PostgresEmbeddings, desk: Desk, older: Kept | None = None) -> IndexStateWatch:
+    digest, progress = desk.embedder.identity.digest, Progress("index state", limit_s=60)
+    return IndexStateWatch(embeddings, digest, older or Kept(), readiness=desk.readiness, poll_s=1, progress=progress)
 
 
 async def test_another_embedder_is_refused_with_both_named(embeddings: PostgresEmbeddings) -> None:
@@ -85,12 +85,12 @@ async def test_searches_are_degraded_until_everything_is_embedded_again_and_the_
     pool: Pool, embeddings: PostgresEmbeddings, indexes: tuple[Outage, Outage]
 ) -> None:
     old = await opened(embeddings, pool, indexes[0], WordEmbedder())
-    assert old.standing.making.is_whole, "an empty store has nothing to embed"
+    assert old.readiness.state.is_whole, "an empty store has nothing to embed"
     await old.remember(*(f"locker {n} is free" for n in range(70)))
     await old.remember("the heron was seen at dusk")
 
     new = await opened(embeddings, pool, indexes[1], other_embedder())
-    assert (new.standing.making.is_whole, new.standing.making.left) == (False, 71)
+    assert (new.readiness.state.is_whole, new.readiness.state.left) == (False, 71)
     told = await new.recalled("heron at dusk")
     assert [hit.memory.text for hit in told.hits] == ["the heron was seen at dusk"], "the store finds it"
     assert told.diagnostics.backend == "sql_bm25"
@@ -104,10 +104,10 @@ async def test_searches_are_degraded_until_everything_is_embedded_again_and_the_
     assert await new.indexer.relay(64) == 64
     looking = watch(embeddings, new, older)
     await looking.look()
-    assert (new.standing.making.left, older.dropped) == (7, 0)
+    assert (new.readiness.state.left, older.dropped) == (7, 0)
 
     again = await opened(embeddings, pool, indexes[1], other_embedder())
-    assert again.standing.making.left == 7, "a start in the middle goes on, with the flag and without it"
+    assert again.readiness.state.left == 7, "a start in the middle goes on, with the flag and without it"
     assert await again.indexer.relay(64) == 7
     await looking.look()
     await looking.look()
@@ -126,7 +126,7 @@ async def test_a_crash_while_the_work_is_written_down_loses_none_of_it(
     await embeddings.embed_with(identity, from_scratch=False)
     assert not await embeddings.finish(identity.digest), "nothing waits yet, and nothing is whole"
     new = await opened(embeddings, pool, indexes[1], other_embedder())
-    assert new.standing.making.left == 1
+    assert new.readiness.state.left == 1
 
 
 async def test_a_lost_index_is_not_told_as_a_whole_one(
@@ -154,7 +154,7 @@ async def test_one_memory_that_no_embedder_takes_leaves_the_index_whole_for_the_
     )
     await new.indexer.relay(64)
     await watch(embeddings, new).look()
-    assert new.standing.making.is_whole
+    assert new.readiness.state.is_whole
     assert (await new.outbox.backlog()).failing == 1
 
 
@@ -168,7 +168,7 @@ async def test_a_replica_with_the_older_embedder_writes_nothing_and_says_what_it
     new = await opened(embeddings, pool, indexes[1], other_embedder())
     await watch(embeddings, old).look()
     with pytest.raises(Unavailable, match="another embedder"):
-        old.standing.check_current()
+        old.readiness.check_current()
     assert "another embedder" in (await old.recalled("coffee")).diagnostics.degraded[0]
 
     await old.store("Likes water")

@@ -1,8 +1,9 @@
 """The composition root of memory: the only file that knows every part."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Protocol
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
@@ -13,7 +14,6 @@ from caisson.common.process import Process
 from caisson.memory.adapters.fulltext import FullText
 from caisson.memory.adapters.indexer import Indexer
 from caisson.memory.adapters.postgres.accounts import Accounts
-from caisson.memory.adapters.postgres.calibrations import PostgresCalibrations
 from caisson.memory.adapters.postgres.candidates import PostgresCandidates
 from caisson.memory.adapters.postgres.consolidating import PostgresConsolidating
 from caisson.memory.adapters.postgres.correcting import PostgresCorrecting
@@ -30,15 +30,12 @@ from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.domain.consolidating import Consolidator
-from caisson.memory.domain.embedding import Standing, refuse_other_embedder, take_over
-from caisson.memory.domain.gating import Thresholds, choose
-from caisson.memory.domain.indexing import Embedder, Index
 from caisson.memory.domain.leasing import Pass, Work
 from caisson.memory.domain.quotas import Holding, Quotas
 from caisson.memory.domain.recalling import Recaller
 from caisson.memory.domain.reconciling import Reconciler
 from caisson.memory.domain.searching import Searcher
-from caisson.memory.engines import open_chat, open_embedder, open_index
+from caisson.memory.engines import Engines, open_chat, open_engines
 from caisson.memory.handlers.callers import utc_now
 from caisson.memory.handlers.consolidating import ConsolidatingHandlers
 from caisson.memory.handlers.distilling import DistillingHandlers
@@ -49,8 +46,8 @@ from caisson.memory.handlers.recall import RecallHandlers
 from caisson.memory.handlers.reconciling import ReconcilingHandlers
 from caisson.memory.handlers.remembering import RememberingHandlers
 from caisson.memory.loops.consolidating import ConsolidatePass
+from caisson.memory.loops.index_state import IndexStateWatch
 from caisson.memory.loops.leased import Leased
-from caisson.memory.loops.making import MakingWatch
 from caisson.memory.loops.relays import FactRelay, IndexRelay
 from caisson.memory.loops.upkeep import Optimizing, ReconcilePass, SweepPass
 from caisson.memory.settings import IndexEngine, MemorySettings
@@ -64,6 +61,15 @@ _STEP_LIMIT_S = 120.0
 _RECONCILE_S = 3_600.0
 _MIB = 1 << 20
 
+Loop = Callable[[], Awaitable[None]]
+
+
+class Handlers(Protocol):
+    """What answers requests."""
+
+    def register(self, bus: Bus) -> None:
+        """Serve them on `bus`."""
+
 
 async def serve(settings: MemorySettings, *, reembed: bool = False) -> None:
     """Run memory until it is asked to stop; `reembed` lets another embedder take over the index.
@@ -75,7 +81,7 @@ async def serve(settings: MemorySettings, *, reembed: bool = False) -> None:
     pool = await connect_pool(database_url, application="caisson-memory", max_size=settings.database_connections)
     try:
         await migrate(pool, MIGRATIONS_DIR, schema=SCHEMA)
-        engines = await open_engines(settings, pool, reembed=reembed)
+        engines = await open_engines(settings, pool, load_queries(QUERIES_FILE), reembed=reembed)
         try:
             await Memory(settings, pool, engines).serve()
         finally:
@@ -84,142 +90,48 @@ async def serve(settings: MemorySettings, *, reembed: bool = False) -> None:
         pool.terminate()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
-    """What turns text into vectors, what finds them, from which nearness on, and whether it finds all."""
-
-    embedder: Embedder
-    index: Index
-    thresholds: Thresholds
-    standing: Standing
-
-
-async def open_engines(settings: MemorySettings, pool: Pool, *, reembed: bool) -> Engines:
-    """Open embedder and index, and hold what they were made with against each other."""
-    queries = load_queries(QUERIES_FILE)
-    embeddings = PostgresEmbeddings(pool, queries)
-    embedder = await open_embedder(settings)
-    calibrations = await PostgresCalibrations(pool, queries).all()
-    thresholds = choose(calibrations, embedder=embedder.identity.digest, set_hash=settings.gate_set)
-    if not reembed:
-        await refuse_other_embedder(embeddings, embedder.identity)
-    index = await open_index(settings, embedder.identity, rebuild=reembed)
-    standing = await take_over(embeddings, embedder.identity, is_empty=await index.count() == 0)
-    return Engines(embedder=embedder, index=index, thresholds=thresholds, standing=standing)
-
-
 class Memory:
     """Every part of one memory service, wired."""
 
     def __init__(self, settings: MemorySettings, pool: Pool, engines: Engines) -> None:
         queries = load_queries(QUERIES_FILE)
-        clock = utc_now
         self._settings = settings
         self._pool = pool
         self._queries = queries
+        self._engines = engines
         self._process = Process()
         self._bus = Bus(settings, service="memory", on_closed=self._process.fail)
         self._index_wake, self._facts_wake = asyncio.Event(), asyncio.Event()
-
-        embedder, index = RecentEmbeddings(engines.embedder), engines.index
-        accounts = Accounts(pool, queries, quotas=_quotas(settings), clock=clock)
-        reading = PostgresReading(pool, queries)
-        inventory = PostgresInventory(pool, queries, accounts)
-        self._jobs = jobs = PostgresJobs(pool, queries)
-        retrievals = PostgresRetrievals(pool, queries)
-        self._outbox = PostgresIndexOutbox(pool, queries, accounts, embedder=engines.embedder.identity.digest)
-        indexer = Indexer(self._outbox, embedder, index)
-        chat = open_chat(settings)
-        tell = self._facts_wake.set
-        reconciler = Reconciler(inventory, index)
-        consolidator = Consolidator(
-            PostgresConsolidating(pool, queries, accounts, clock=clock),
-            embedder,
-            indexer,
-            chat,
+        self._embedder = RecentEmbeddings(engines.embedder)
+        self._chat = open_chat(settings)
+        self._accounts = Accounts(pool, queries, quotas=_quotas(settings), clock=utc_now)
+        self._jobs = PostgresJobs(pool, queries)
+        self._leases = PostgresLeases(pool, queries)
+        digest = engines.embedder.identity.digest
+        self._outbox = PostgresIndexOutbox(pool, queries, self._accounts, embedder=digest)
+        self._indexer = Indexer(self._outbox, self._embedder, engines.index)
+        self._reconciler = Reconciler(PostgresInventory(pool, queries, self._accounts), engines.index)
+        self._consolidator = Consolidator(
+            PostgresConsolidating(pool, queries, self._accounts, clock=utc_now),
+            self._embedder,
+            self._indexer,
+            self._chat,
             least=settings.consolidate_episodes,
         )
-
-        forgetting = ForgettingHandlers(
-            PostgresForgetting(pool, queries, accounts, clock=clock), jobs, indexer, clock=clock, tell=tell
+        self._forgetting = ForgettingHandlers(
+            PostgresForgetting(pool, queries, self._accounts, clock=utc_now),
+            self._jobs,
+            self._indexer,
+            clock=utc_now,
+            tell=self._facts_wake.set,
         )
-        self._handlers = (
-            ReadingHandlers(reading, accounts, clock=clock),
-            RememberingHandlers(
-                reading,
-                PostgresRemembering(queries, accounts, clock=clock),
-                PostgresCorrecting(queries, accounts, clock=clock),
-                Proposing(reading, embedder, index),
-                indexer,
-                clock=clock,
-                tell=tell,
-            ),
-            forgetting,
-            ConsolidatingHandlers(consolidator, clock=clock),
-            DistillingHandlers(jobs, PostgresCandidates(pool, queries), embedder, chat),
-            ReconcilingHandlers(reconciler, wake=self._index_wake.set),
-            RecallHandlers(
-                Recaller(
-                    searcher=Searcher(engines.embedder, index, FullText(pool, queries), standing=engines.standing),
-                    store=reading,
-                    retrievals=retrievals,
-                    thresholds=engines.thresholds,
-                ),
-                retrievals,
-                clock=clock,
-            ),
-        )
-        progress = {name: Progress(name, limit_s=_LOOP_LIMIT_S) for name in ("index relay", "fact relay", "making")}
-        progress["optimizing"] = Progress("optimizing", limit_s=_LOOP_LIMIT_S + 2 * settings.sweep_s)
-        progress |= {work: Progress(work, limit_s=_STEP_LIMIT_S) for work in Work}
-        progress["session ends"] = Progress("session ends", limit_s=_LOOP_LIMIT_S)
-        self._session_ends = DurableConsumer(
-            self._bus,
-            subjects.SESSION_DELETED,
-            name="memory-sessions",
-            work=forgetting.end_session,
-            progress=progress["session ends"],
-        )
-        poll_s = settings.relay_poll_s
-        self._index_relay = IndexRelay(
-            indexer, self._outbox, wake=self._index_wake, poll_s=poll_s, progress=progress["index relay"]
-        )
-        self._fact_relay = FactRelay(
-            PostgresFactOutbox(pool, queries),
-            self._bus,
-            wake=self._facts_wake,
-            poll_s=poll_s,
-            progress=progress["fact relay"],
-        )
-        self._making = MakingWatch(
-            PostgresEmbeddings(pool, queries),
-            engines.embedder.identity.digest,
-            index,
-            standing=engines.standing,
-            poll_s=poll_s,
-            progress=progress["making"],
-        )
-        self._standing = engines.standing
-        self._optimizing = Optimizing(index, pause_s=settings.sweep_s, progress=progress["optimizing"])
-        self._leases = PostgresLeases(pool, queries)
-        passes: dict[Work, tuple[Pass, float]] = {
-            Work.SWEEP: (SweepPass(PostgresHousekeeping(pool, queries, accounts, clock=clock)), settings.sweep_s),
-            Work.RECONCILE: (ReconcilePass(reconciler, wake=self._index_wake), _RECONCILE_S),
-            Work.CONSOLIDATE: (ConsolidatePass(consolidator, clock=clock), settings.consolidate_s),
-        }
-        self._leased = {
-            work: Leased(work, pass_, self._leases, every_s=every_s, progress=progress[work])
-            for work, (pass_, every_s) in passes.items()
-        }
         self._health = Health()
         self._health.add("database", self._check_database)
         self._health.add("bus", self._bus.check)
-        self._health.add("index", index.check)
+        self._health.add("index", engines.index.check)
         self._health.add("embedder", self._check_embedder)
-        self._health.add("index backlog", self._index_relay.check)
-        self._health.add("unsent events", self._fact_relay.check)
-        for name, loop_progress in progress.items():
-            self._health.add(name, loop_progress.check)
+        self._handlers = self._every_handler()
+        self._loops = {**self._relays(), **self._own_loops(), **self._leased_loops()}
 
     async def serve(self) -> None:
         """Start everything, and stop it in the opposite order."""
@@ -232,21 +144,113 @@ class Memory:
         for handlers in self._handlers:
             handlers.register(self._bus)
         await self._bus.start()
-        process.spawn("index relay", self._index_relay.run)
-        process.spawn("fact relay", self._fact_relay.run)
-        process.spawn("session ends", self._session_ends.run)
-        process.spawn("making", self._making.run)
-        process.spawn("optimizing", self._optimizing.run)
-        for work, leased in self._leased.items():
-            process.spawn(work, leased.run)
+        for name, run in self._loops.items():
+            process.spawn(name, run)
         await process.listen("admin", self._health.application(), settings.admin_host, settings.admin_port)
         process.announce(settings.admin_port_file)
         await process.run_until_stopped()
         await process.close()
         await self._bus.stop()
 
+    def _every_handler(self) -> tuple[Handlers, ...]:
+        pool, queries, engines = self._pool, self._queries, self._engines
+        reading = PostgresReading(pool, queries)
+        retrievals = PostgresRetrievals(pool, queries)
+        fulltext = FullText(pool, queries)
+        recaller = Recaller(
+            searcher=Searcher(engines.embedder, engines.index, fulltext, readiness=engines.readiness),
+            store=reading,
+            retrievals=retrievals,
+            thresholds=engines.thresholds,
+        )
+        remembering = RememberingHandlers(
+            reading,
+            PostgresRemembering(queries, self._accounts, clock=utc_now),
+            PostgresCorrecting(queries, self._accounts, clock=utc_now),
+            Proposing(reading, self._embedder, engines.index),
+            self._indexer,
+            clock=utc_now,
+            tell=self._facts_wake.set,
+        )
+        return (
+            ReadingHandlers(reading, self._accounts, clock=utc_now),
+            remembering,
+            self._forgetting,
+            ConsolidatingHandlers(self._consolidator, clock=utc_now),
+            DistillingHandlers(self._jobs, PostgresCandidates(pool, queries), self._embedder, self._chat),
+            ReconcilingHandlers(self._reconciler, wake=self._index_wake.set),
+            RecallHandlers(recaller, retrievals, clock=utc_now),
+        )
+
+    def _relays(self) -> dict[str, Loop]:
+        poll_s = self._settings.relay_poll_s
+        index_relay = IndexRelay(
+            self._indexer,
+            self._outbox,
+            wake=self._index_wake,
+            poll_s=poll_s,
+            progress=self._progress("index relay"),
+        )
+        fact_relay = FactRelay(
+            PostgresFactOutbox(self._pool, self._queries),
+            self._bus,
+            wake=self._facts_wake,
+            poll_s=poll_s,
+            progress=self._progress("fact relay"),
+        )
+        session_ends = DurableConsumer(
+            self._bus,
+            subjects.SESSION_DELETED,
+            name="memory-sessions",
+            work=self._forgetting.end_session,
+            progress=self._progress("session ends"),
+        )
+        self._health.add("index backlog", index_relay.check)
+        self._health.add("unsent events", fact_relay.check)
+        return {"index relay": index_relay.run, "fact relay": fact_relay.run, "session ends": session_ends.run}
+
+    def _own_loops(self) -> dict[str, Loop]:
+        """What every replica does for itself."""
+        engines, sweep_s = self._engines, self._settings.sweep_s
+        index_state = IndexStateWatch(
+            PostgresEmbeddings(self._pool, self._queries),
+            engines.embedder.identity.digest,
+            engines.index,
+            readiness=engines.readiness,
+            poll_s=self._settings.relay_poll_s,
+            progress=self._progress("index state"),
+        )
+        optimizing = Optimizing(
+            engines.index,
+            pause_s=sweep_s,
+            progress=self._progress("optimizing", limit_s=_LOOP_LIMIT_S + 2 * sweep_s),
+        )
+        return {"index state": index_state.run, "optimizing": optimizing.run}
+
+    def _leased_loops(self) -> dict[str, Loop]:
+        """What one replica at a time does for all."""
+        settings = self._settings
+        housekeeping = PostgresHousekeeping(self._pool, self._queries, self._accounts, clock=utc_now)
+        passes: dict[Work, tuple[Pass, float]] = {
+            Work.SWEEP: (SweepPass(housekeeping), settings.sweep_s),
+            Work.RECONCILE: (ReconcilePass(self._reconciler, wake=self._index_wake), _RECONCILE_S),
+            Work.CONSOLIDATE: (ConsolidatePass(self._consolidator, clock=utc_now), settings.consolidate_s),
+        }
+        return {
+            work: Leased(
+                work, pass_, self._leases, every_s=every_s, progress=self._progress(work, limit_s=_STEP_LIMIT_S)
+            ).run
+            for work, (pass_, every_s) in passes.items()
+        }
+
+    def _progress(self, name: str, *, limit_s: float = _LOOP_LIMIT_S) -> Progress:
+        """Return what a loop ticks, under the eyes of readiness."""
+        progress = Progress(name, limit_s=limit_s)
+        self._health.add(name, progress.check)
+        return progress
+
     async def _check_embedder(self) -> None:
-        self._standing.check_current()
+        self._engines.readiness.check_current()
 
     async def _check_database(self) -> None:
         async with self._pool.acquire(timeout=1) as connection:

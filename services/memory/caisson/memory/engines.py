@@ -1,15 +1,48 @@
-"""The embedder, the index and the chat model that the settings name."""
+"""The embedder, the index and the chat model that the settings name, held against what the store knows of them."""
 
-from typing import assert_never
+from dataclasses import dataclass
+from typing import Any, assert_never
 
 from caisson.common.errors import Misconfigured
+from caisson.common.postgres import Pool
 from caisson.memory.adapters.chat_http import HttpChat
 from caisson.memory.adapters.embedding_http import HttpEmbedder
 from caisson.memory.adapters.minilm import MiniLm
+from caisson.memory.adapters.postgres.calibrations import PostgresCalibrations
+from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.wordllama import WordLlama
+from caisson.memory.domain.embedding import IndexReadiness, refuse_other_embedder, take_over
+from caisson.memory.domain.gating import Thresholds, choose
 from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index
 from caisson.memory.settings import EmbedderKind, EmbedderSettings, IndexEngine, MemorySettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """What turns text into vectors, what finds them, from which nearness on, and whether it finds all."""
+
+    embedder: Embedder
+    index: Index
+    thresholds: Thresholds
+    readiness: IndexReadiness
+
+
+async def open_engines(settings: MemorySettings, pool: Pool, queries: Any, *, reembed: bool) -> Engines:
+    """Open embedder and index; `reembed` lets another embedder take over.
+
+    Raises:
+        Misconfigured: the index was made with another embedder, or is open in another process.
+    """
+    embeddings = PostgresEmbeddings(pool, queries)
+    embedder = await open_embedder(settings)
+    calibrations = await PostgresCalibrations(pool, queries).all()
+    thresholds = choose(calibrations, embedder=embedder.identity.digest, set_hash=settings.gate_set)
+    if not reembed:
+        await refuse_other_embedder(embeddings, embedder.identity)
+    index = await open_index(settings, embedder.identity, rebuild=reembed)
+    readiness = await take_over(embeddings, embedder.identity, is_empty=await index.count() == 0)
+    return Engines(embedder=embedder, index=index, thresholds=thresholds, readiness=readiness)
 
 
 async def open_embedder(settings: EmbedderSettings) -> Embedder:

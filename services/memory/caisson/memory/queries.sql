@@ -599,7 +599,7 @@ WHERE whole_at IS NULL AND enqueued AND digest = :digest
   AND NOT EXISTS (SELECT 1 FROM memory.index_outbox WHERE anew AND attempts < :hopeless)
 RETURNING only_row;
 
--- name: making^
+-- name: index_state^
 SELECT coalesce(max(e.digest) = :digest, true) AS is_current, coalesce(bool_and(e.whole_at IS NOT NULL), true) AS is_whole,
        CASE WHEN bool_and(e.whole_at IS NOT NULL) THEN 0
             ELSE (SELECT count(*) FROM memory.index_outbox WHERE anew AND attempts < :hopeless) END AS left

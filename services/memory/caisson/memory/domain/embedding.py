@@ -12,7 +12,7 @@ from caisson.memory.domain.indexing import EmbedderIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class IndexState:
     """How the index stands: whether it is this embedder's, whole, and how many memories are left to embed again."""
 
     is_current: bool = True
@@ -41,25 +41,25 @@ class Embeddings(Protocol):
     async def finish(self, embedder: str) -> bool:
         """Note that the index is whole if nothing is left; return whether it became so now."""
 
-    async def making(self, embedder: str) -> Making:
+    async def state(self, embedder: str) -> IndexState:
         """Return how the index stands for a replica with this embedder, by its digest."""
 
 
-class Standing:
+class IndexReadiness:
     """How the index stood a moment ago."""
 
-    def __init__(self, making: Making) -> None:
-        self.making = making
+    def __init__(self, state: IndexState) -> None:
+        self.state = state
 
     def check_whole(self) -> None:
         """Raise Unavailable unless a search finds all there is."""
         self.check_current()
-        if not self.making.is_whole:
-            raise Unavailable(f"memories are being embedded again, {self.making.left} are left")
+        if not self.state.is_whole:
+            raise Unavailable(f"memories are being embedded again, {self.state.left} are left")
 
     def check_current(self) -> None:
         """Raise Unavailable where another embedder took over the index."""
-        if not self.making.is_current:
+        if not self.state.is_current:
             raise Unavailable("another embedder has taken over the index; start this replica with that one")
 
 
@@ -77,7 +77,7 @@ async def refuse_other_embedder(embeddings: Embeddings, configured: EmbedderIden
         )
 
 
-async def take_over(embeddings: Embeddings, identity: EmbedderIdentity, *, is_empty: bool) -> Standing:
+async def take_over(embeddings: Embeddings, identity: EmbedderIdentity, *, is_empty: bool) -> IndexReadiness:
     """Let an embedder have the index, go on with what a process before began, and return how the index stands.
 
     An empty index of a store that believes it filled was lost: everything is embedded again.
@@ -87,7 +87,7 @@ async def take_over(embeddings: Embeddings, identity: EmbedderIdentity, *, is_em
         await embeddings.embed_with(identity, from_scratch=is_lost)
     await embeddings.enqueue()
     await embeddings.finish(identity.digest)
-    return Standing(await embeddings.making(identity.digest))
+    return IndexReadiness(await embeddings.state(identity.digest))
 
 
 def _told(identity: EmbedderIdentity | None) -> str:

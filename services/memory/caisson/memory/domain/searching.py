@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from caisson.common.errors import Unavailable
-from caisson.memory.domain.embedding import Making, Standing
+from caisson.memory.domain.embedding import IndexReadiness, IndexState
 from caisson.memory.domain.indexing import Candidates, Embedder, Index, IndexQuery, Vector
 from caisson.memory.domain.principals import HardFilter
 
@@ -49,12 +49,12 @@ class Searcher:
     """Embeds and searches; every search tries the whole way again, so that it recovers by itself."""
 
     def __init__(
-        self, embedder: Embedder, index: Index, fulltext: FullText, *, standing: Standing | None = None
+        self, embedder: Embedder, index: Index, fulltext: FullText, *, readiness: IndexReadiness | None = None
     ) -> None:
         self._embedder = embedder
         self._index = index
         self._fulltext = fulltext
-        self._standing = standing or Standing(Making())
+        self._readiness = readiness or IndexReadiness(IndexState())
         self._away: set[str] = set()
 
     async def embed(self, query: str, *, may_degrade: bool) -> Embedded:
@@ -80,7 +80,7 @@ class Searcher:
         degraded, backend = embedded.degraded, INDEX_BACKEND
         asked = IndexQuery(dense=embedded.vector, text=embedded.query, limit=limit)
         try:
-            self._standing.check_whole()
+            self._readiness.check_whole()
             candidates = await self._index.search(asked, filter_)
             self._is_back("vector")
         except Unavailable as error:

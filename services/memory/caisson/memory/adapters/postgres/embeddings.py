@@ -4,7 +4,7 @@ from typing import Any
 
 from caisson.common.ids import TenantId
 from caisson.common.postgres import Pool, acquire, transaction
-from caisson.memory.domain.embedding import Making
+from caisson.memory.domain.embedding import IndexState
 from caisson.memory.domain.indexing import EmbedderIdentity
 from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS
 
@@ -63,11 +63,11 @@ class PostgresEmbeddings:
             whole = await self._sql.index_is_whole(connection, digest=embedder, hopeless=HOPELESS_ATTEMPTS)
         return whole is not None
 
-    async def making(self, embedder: str) -> Making:
+    async def state(self, embedder: str) -> IndexState:
         """Return how the index stands for a replica with this embedder."""
         async with acquire(self._pool) as connection:
-            row = await self._sql.making(connection, digest=embedder, hopeless=HOPELESS_ATTEMPTS)
-        return Making(**row)
+            row = await self._sql.index_state(connection, digest=embedder, hopeless=HOPELESS_ATTEMPTS)
+        return IndexState(**row)
 
     async def _next_tenant(self, after: str) -> TenantId | None:
         async with acquire(self._pool) as connection:

@@ -8,7 +8,7 @@ import structlog
 from prometheus_client import Gauge
 
 from caisson.common.health import Progress
-from caisson.memory.domain.embedding import Embeddings, Standing
+from caisson.memory.domain.embedding import Embeddings, IndexReadiness
 from caisson.memory.loops.relays import TROUBLE
 
 LEFT = Gauge("caisson_memory_reembedding_left", "Memories that are left to be embedded again; searches are degraded")
@@ -24,7 +24,7 @@ class Older(Protocol):
         """Remove that."""
 
 
-class MakingWatch:
+class IndexStateWatch:
     """Tells the replica's searches how the index stands, at most a poll late."""
 
     def __init__(
@@ -33,14 +33,14 @@ class MakingWatch:
         embedder: str,
         index: Older,
         *,
-        standing: Standing,
+        readiness: IndexReadiness,
         poll_s: float,
         progress: Progress,
     ) -> None:
         self._embeddings = embeddings
         self._embedder = embedder
         self._index = index
-        self._standing = standing
+        self._readiness = readiness
         self._poll_s = poll_s
         self._progress = progress
         self._has_older = True
@@ -53,20 +53,20 @@ class MakingWatch:
                 await self.look()
                 self._progress.tick()
             except TROUBLE as error:
-                log.warning("making.interrupted", error=repr(error))
+                log.warning("index_state.interrupted", error=repr(error))
             await asyncio.sleep(self._poll_s)
 
     async def look(self) -> None:
         """Look once."""
         if await self._embeddings.finish(self._embedder):
             log.info("reembedding.done")
-        making = self._standing.making = await self._embeddings.making(self._embedder)
-        LEFT.set(making.left)
-        if making.is_current and making.is_whole:
+        state = self._readiness.state = await self._embeddings.state(self._embedder)
+        LEFT.set(state.left)
+        if state.is_current and state.is_whole:
             await self._drop_older()
         elif monotonic() - self._told_at > _LOG_EVERY_S:
             self._told_at = monotonic()
-            log.info("reembedding.goes_on", left=making.left, is_ours=making.is_current)
+            log.info("reembedding.goes_on", left=state.left, is_ours=state.is_current)
 
     async def _drop_older(self) -> None:
         if self._has_older:
