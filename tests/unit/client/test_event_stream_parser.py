@@ -94,11 +94,12 @@ def test_a_parser_for_a_reconnect_begins_with_the_id_that_was_sent() -> None:
     assert parser.last_event_id == "41"
 
 
-def test_a_reconnection_time_is_read_from_digits_only() -> None:
-    parser = Parser()
-    parser.feed(b"retry: 250\n\n")
-    parser.feed(b"retry: soon\nretry: -1\nretry: " + b"9" * 5000 + b"\n\n")
-    assert parser.retry_ms == 250
+def test_reconnection_times_are_no_events_and_change_none() -> None:
+    parser = Parser("41")
+    for told in (b"250", b"soon", b"-1", b"9" * 5000):
+        assert parser.feed(b"retry: " + told + b"\n\n") == []
+    assert parser.last_event_id == "41"
+    assert [event.data for event in parser.feed(b"data: x\nretry: 250\n\n")] == ["x"]
 
 
 def test_an_event_without_end_is_refused() -> None:

@@ -8,7 +8,6 @@ import codecs
 from dataclasses import dataclass
 
 MAX_EVENT_CHARS = 16 * 1024 * 1024
-_MAX_RETRY_DIGITS = 9
 
 
 class EventTooLarge(ValueError):
@@ -30,7 +29,6 @@ class Parser:
     def __init__(self, last_event_id: str = "", *, max_event_chars: int = MAX_EVENT_CHARS) -> None:
         self.last_event_id = last_event_id
         self._max_event_chars = max_event_chars
-        self.retry_ms: int | None = None
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         self._rest = ""
         self._started = False
@@ -88,10 +86,8 @@ class Parser:
                 self._size += len(value)
             case "id" if "\0" not in value:
                 self._id_buffer = self._block_id = value
-            case "retry" if value.isascii() and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
-                self.retry_ms = int(value)
             case _:
-                pass  # a comment (empty name) or a field of another version
+                pass  # a comment (empty name), a reconnection time (`Retries` decides), a field of another version
 
     def _dispatch(self) -> ServerEvent | None:
         self.last_event_id = self._id_buffer
