@@ -194,7 +194,7 @@ def _figures(seen: Seen, took_s: float) -> list[Figure]:
 
 
 async def _probe(world: World, count: int, rng: random.Random) -> None:
-    ways = (*[_search] * 5, _context, _list, _export, _of_another)
+    ways: tuple[Way, ...] = (*[_search] * 5, _context, _list, _export, _of_another)
     for number in range(count):
         tenant, user = rng.choice(TENANTS), rng.choice(USERS)
         scopes = rng.choice(((), SCOPES[:1], SCOPES[1:], SCOPES))
