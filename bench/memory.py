@@ -26,7 +26,7 @@ from bench.memory_noembed import without_embedding
 from bench.memory_plane import Filler, MemoryPlane, caller, memory_plane, questions, sentence
 from caisson.common import subjects
 from caisson.common.memories import NewMemory, Recalled, Remember, RememberedAll, Search
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 SIZES = ((10_000, "_10k"), (100_000, ""))
 WARM_UP = 100

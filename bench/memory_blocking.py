@@ -17,7 +17,7 @@ from bench.figures import Figure
 from bench.memory_plane import MemoryPlane, caller, questions, sentence
 from caisson.common import subjects
 from caisson.common.memories import ById, NewMemory, Recalled, Receipt, Remember, RememberedAll
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 WITHIN_S = 120.0
 BAR_MS = 50.0

@@ -36,7 +36,7 @@ from caisson.stack.data_folder import DataFolder
 from caisson.stack.environment import Servers
 from caisson.stack.nats import EmbeddedNats
 from caisson.stack.postgres import EmbeddedPostgres
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from caisson.stack.services import Services
 
 ReplyT = TypeVar("ReplyT", bound=Message)

@@ -17,7 +17,7 @@ from caisson.common.postgres import connect_pool
 from caisson.gateway.keys import create_platform_key
 from caisson.gateway.settings import GatewaySettings
 from caisson.stack.nats import SERVICES, EmbeddedNats
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 QUICK = {"GATEWAY_RECONCILE_S": "0.1", "GATEWAY_RELAY_POLL_S": "0.2", "GATEWAY_LOG_LEVEL": "warning"}
 _TIMEOUT_S = 30

@@ -29,7 +29,7 @@ from caisson.common.postgres import Pool
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.wordllama import WordLlama
 from caisson.stack.children import StackError
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.eventually import eventually
 from tests.support.memory_journal import Seen
 from tests.support.memory_writers import Ask, Writer

@@ -10,7 +10,7 @@ from uuid import uuid4
 import asyncpg
 import httpx
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support import memory_process
 from tests.support.gateway import Ground, client, create_database, lay_ground, open_ledger, running
 from tests.support.memory_process import Asking, asking

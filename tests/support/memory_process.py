@@ -26,7 +26,7 @@ from caisson.common.messages import Message
 from caisson.common.settings import ServiceSettings
 from caisson.common.subjects import Subject
 from caisson.stack.nats import EmbeddedNats
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 ReplyT = TypeVar("ReplyT", bound=Message)
 

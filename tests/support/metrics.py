@@ -2,7 +2,7 @@
 
 import httpx
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 
 async def metric(service: ServiceProcess, name: str) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from caisson.stack.postgres import EmbeddedPostgres
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground, lay_ground, running
 from tests.support.worker import Worker, connected_worker
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 _WITHIN_S = 20
 _CHUNK_BYTES = 1 << 16

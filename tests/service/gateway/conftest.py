@@ -8,7 +8,7 @@ import asyncpg
 import httpx
 import pytest
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support import memory_process
 from tests.support.gateway import Ground, create_database, end_all_runs, lay_ground, open_ledger, running
 from tests.support.plane import Plane, raised_plane

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground
 from tests.support.product import submit, the_run
 from tests.support.raw_http import exchange

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground, client
 from tests.support.plane import Plane
 from tests.support.product import submit

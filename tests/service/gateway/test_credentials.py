@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from caisson.common.contexts import RunContext, unseal
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.eventually import eventually
 from tests.support.gateway import Ground
 from tests.support.product import submit

@@ -15,7 +15,7 @@ from caisson.common.ids import new_id
 from caisson.common.leases import Grant, SecurityEvent, SecurityKind, Verdict
 from caisson.common.outcome import Cancelled
 from caisson.common.subjects import EVENTS_STREAM
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.eventually import eventually
 from tests.support.gateway import Ground, open_ledger, running
 from tests.support.plane import Plane

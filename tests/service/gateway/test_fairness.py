@@ -8,7 +8,7 @@ import asyncpg
 import httpx
 
 from caisson.common.leases import Grant
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground
 from tests.support.product import COPIES, submit
 from tests.support.worker import Worker

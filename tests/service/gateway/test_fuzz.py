@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 from hypothesis import HealthCheck, given, settings
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground
 from tests.support.hostile import Hostile, Operation, hostile_requests, operations
 

@@ -10,7 +10,7 @@ import pytest
 
 from caisson.common.errors import LeaseLost, Unavailable
 from caisson.common.leases import Verdict
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.eventually import eventually
 from tests.support.gateway import open_ledger, running
 from tests.support.plane import TENANT, Plane

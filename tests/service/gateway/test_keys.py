@@ -7,7 +7,7 @@ import asyncpg
 import httpx
 import pytest
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground, client
 from tests.support.tables import whole_ledger
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground
 from tests.support.hostile import JSON, VALID
 

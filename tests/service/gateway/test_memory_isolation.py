@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground, client
 
 USERS = ("ana", "Ana", "an", "ana:x", "user:ana", "an%61", "jose\u0301", "jos\u00e9", "\u0430na")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from caisson.common import subjects
 from caisson.common.errors import all_errors
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground
 from tests.support.hostile import VALID, mutated
 from tests.support.memory_process import asking

@@ -12,7 +12,7 @@ import pytest
 
 from caisson.common import subjects
 from caisson.common.envelope import open_envelope
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.eventually import eventually
 from tests.support.gateway import Ground
 from tests.support.product import submit, the_run

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from caisson.common.errors import Unavailable
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.eventually import eventually
 from tests.support.gateway import open_ledger, running
 from tests.support.plane import Plane

@@ -15,7 +15,7 @@ from caisson.common.errors import NotFound
 from caisson.common.memories import ById, Caller, MemoryView
 from caisson.common.postgres import Pool, connect_pool
 from caisson.stack.nats import EmbeddedNats
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 from tests.support.eventually import eventually
 from tests.support.gateway import create_database
 from tests.support.memory_process import Asking, Ground, asking

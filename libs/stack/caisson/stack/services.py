@@ -12,7 +12,7 @@ from pathlib import Path
 from caisson.stack import environment
 from caisson.stack.data_folder import DataFolder
 from caisson.stack.environment import Servers
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 Programs = Mapping[str, Sequence[str]]
 Overrides = Mapping[str, dict[str, str]]

@@ -9,7 +9,7 @@ import structlog
 
 from caisson.stack.children import StackError
 from caisson.stack.keeper import Keeper, Part
-from caisson.stack.service import ServiceProcess
+from caisson.stack.service_process import ServiceProcess
 
 READY_WITHIN_S = 60
 
