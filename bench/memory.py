@@ -25,7 +25,8 @@ from bench.memory_blocking import blocked
 from bench.memory_noembed import without_embedding
 from bench.memory_plane import Filler, MemoryPlane, caller, memory_plane, questions, sentence
 from caisson.common import subjects
-from caisson.common.memories import NewMemory, Recalled, Remember, RememberedAll, Search
+from caisson.common.memories import NewMemory, Remember, RememberedAll
+from caisson.common.recalls import Recalled, Search
 from caisson.stack.service_process import ServiceProcess
 
 SIZES = ((10_000, "_10k"), (100_000, ""))

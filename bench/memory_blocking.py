@@ -16,7 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.figures import Figure
 from bench.memory_plane import MemoryPlane, caller, questions, sentence
 from caisson.common import subjects
-from caisson.common.memories import ById, NewMemory, Recalled, Receipt, Remember, RememberedAll
+from caisson.common.memories import ById, NewMemory, Receipt, Remember, RememberedAll
+from caisson.common.recalls import Recalled
 from caisson.stack.service_process import ServiceProcess
 
 WITHIN_S = 120.0

@@ -28,7 +28,6 @@ from caisson.common.errors import NotFound, Unavailable
 from caisson.common.memories import (
     ById,
     Caller,
-    Context,
     Exported,
     History,
     LayerName,
@@ -36,14 +35,12 @@ from caisson.common.memories import (
     MemoryPage,
     NewMemory,
     OfUser,
-    Recalled,
     Receipt,
-    Reconcile,
-    Reconciled,
     Remember,
     RememberedAll,
-    Search,
 )
+from caisson.common.memory_upkeep import Reconcile, Reconciled
+from caisson.common.recalls import Context, Recalled, Search
 
 TENANTS = ("acme", "acme0", "Acme", "acm\u00e9", "acme\u0301", "\u0430cme")
 """A prefix of another, another case, an accent in one character and in two, a Cyrillic letter."""

@@ -23,7 +23,8 @@ from bench.mem0 import Mem0, local_qdrant, mem0, pgvector, scoped
 from bench.memory_mem0_answers import answers
 from bench.memory_plane import TENANTS, USERS, Filler, MemoryPlane, Taker, memory_plane, secret, sentences
 from caisson.common import subjects
-from caisson.common.memories import Caller, NewMemory, Recalled, Remember, RememberedAll, Search
+from caisson.common.memories import Caller, NewMemory, Remember, RememberedAll
+from caisson.common.recalls import Recalled, Search
 from caisson.memory.domain.indexing import Point
 from caisson.stack.postgres import EmbeddedPostgres
 

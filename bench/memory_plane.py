@@ -21,9 +21,10 @@ import numpy as np
 from caisson.common import streams
 from caisson.common.bus import Bus
 from caisson.common.ids import TenantId
-from caisson.common.memories import Caller, Search
+from caisson.common.memories import Caller
 from caisson.common.messages import Message
 from caisson.common.postgres import Pool, connect_pool, migrate
+from caisson.common.recalls import Search
 from caisson.common.settings import ServiceSettings
 from caisson.common.subjects import Subject
 from caisson.memory.adapters.minilm import MiniLm

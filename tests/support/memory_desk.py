@@ -20,20 +20,18 @@ from caisson.common.ids import TenantId
 from caisson.common.memories import (
     ById,
     Caller,
-    Consolidate,
-    ConsolidationPlan,
     MemoryView,
     NewMemory,
     PatchMemory,
     Provenance,
-    Recalled,
     Receipt,
     ReceiptOf,
     Remember,
     Remembered,
-    Search,
 )
+from caisson.common.memory_upkeep import Consolidate, ConsolidationPlan
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
+from caisson.common.recalls import Recalled, Search
 from caisson.memory.adapters.fulltext import FullText
 from caisson.memory.adapters.indexer import Indexer
 from caisson.memory.adapters.postgres.accounts import Accounts

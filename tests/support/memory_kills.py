@@ -14,18 +14,10 @@ from typing import Any
 
 from caisson.common import subjects
 from caisson.common.errors import NotFound
-from caisson.common.memories import (
-    ById,
-    History,
-    ListMemories,
-    MemoryPage,
-    MemoryView,
-    Recalled,
-    Reconcile,
-    Reconciled,
-    Search,
-)
+from caisson.common.memories import ById, History, ListMemories, MemoryPage, MemoryView
+from caisson.common.memory_upkeep import Reconcile, Reconciled
 from caisson.common.postgres import Pool
+from caisson.common.recalls import Recalled, Search
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.wordllama import WordLlama
 from caisson.stack.children import StackError

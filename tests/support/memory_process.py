@@ -11,18 +11,9 @@ from typing import Any, TypeVar
 
 from caisson.common import streams, subjects
 from caisson.common.bus import Bus
-from caisson.common.memories import (
-    ById,
-    Caller,
-    NewMemory,
-    Recalled,
-    Receipt,
-    Remember,
-    Remembered,
-    RememberedAll,
-    Search,
-)
+from caisson.common.memories import ById, Caller, NewMemory, Receipt, Remember, Remembered, RememberedAll
 from caisson.common.messages import Message
+from caisson.common.recalls import Recalled, Search
 from caisson.common.settings import ServiceSettings
 from caisson.common.subjects import Subject
 from caisson.stack.nats import EmbeddedNats

@@ -11,8 +11,6 @@ from caisson.common.errors import CaissonError, Conflict, NotFound
 from caisson.common.memories import (
     ById,
     Caller,
-    Consolidate,
-    ConsolidationPlan,
     Exported,
     MemoryView,
     NewMemory,
@@ -23,6 +21,7 @@ from caisson.common.memories import (
     Remember,
     RememberedAll,
 )
+from caisson.common.memory_upkeep import Consolidate, ConsolidationPlan
 from caisson.common.messages import Message
 from caisson.common.subjects import Subject
 from tests.support.memory_journal import Journal, Seen, Unanswered

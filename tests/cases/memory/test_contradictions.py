@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from caisson.common.memories import ById, Provenance, Search
+from caisson.common.memories import ById, Provenance
+from caisson.common.recalls import Search
 from tests.support.memory_desk import Desk
 from tests.support.memory_indexes import LOCAL_MODE_WARNINGS
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from caisson.common.errors import EmptyQuery
-from caisson.common.memories import Search
+from caisson.common.recalls import Search
 from tests.support.memory_desk import Desk
 from tests.support.memory_plane import MemoryPlane, new_tenant, remember
 

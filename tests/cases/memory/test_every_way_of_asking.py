@@ -9,7 +9,8 @@ import pytest
 from caisson.client.client import Client
 from caisson.common import subjects
 from caisson.common.errors import NotFound, Unavailable
-from caisson.common.memories import ById, Caller, Context, ListMemories, MemoryPage, Recalled, Search
+from caisson.common.memories import ById, Caller, ListMemories, MemoryPage
+from caisson.common.recalls import Context, Recalled, Search
 from caisson.memory.domain.indexing import IndexQuery
 from caisson.memory.handlers.callers import filter_of
 from tests.support.command_line import caisson

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from caisson.common.errors import NotFound
-from caisson.common.memories import ById, ListMemories, OfUser, PatchMemory, Search
+from caisson.common.memories import ById, ListMemories, OfUser, PatchMemory
+from caisson.common.recalls import Search
 from tests.support.memory_desk import Desk
 from tests.support.memory_indexes import LOCAL_MODE_WARNINGS
 from tests.support.memory_plane import MemoryPlane, new_tenant, remember, search

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from caisson.common.errors import NotFound
-from caisson.common.memories import Distil, OfUser, Provenance
+from caisson.common.memories import OfUser, Provenance
+from caisson.common.memory_upkeep import Distil
 from caisson.common.postgres import Pool
 from tests.support.memory_desk import Desk, Turntable, WordEmbedder, open_index
 from tests.support.memory_indexes import LOCAL_MODE_WARNINGS

@@ -11,8 +11,9 @@ import pytest
 
 from caisson.common.errors import NotFound
 from caisson.common.ids import new_id
-from caisson.common.memories import ById, Caller, Feedback, PatchMemory
+from caisson.common.memories import ById, Caller, PatchMemory
 from caisson.common.postgres import Pool, connect_pool, migrate
+from caisson.common.recalls import Feedback
 from caisson.memory.app import MIGRATIONS_DIR, SCHEMA
 from tests.support.gateway import create_database
 from tests.support.memory_desk import Desk, Outage, Turntable, WordEmbedder

@@ -1,6 +1,6 @@
 """Long texts are cut and found to their end, or refused with the limit."""
 
-from caisson.common.memories import Search
+from caisson.common.recalls import Search
 from tests.support.eventually import eventually
 from tests.support.memory_desk import Desk
 from tests.support.memory_indexes import LOCAL_MODE_WARNINGS

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from caisson.common.errors import Unavailable
-from caisson.common.memories import Reconcile
+from caisson.common.memory_upkeep import Reconcile
 from caisson.memory.domain.indexing import Point
 from caisson.memory.domain.layers import Layer
 from tests.support.memory_desk import Desk, Outage

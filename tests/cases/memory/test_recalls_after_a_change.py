@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from caisson.common.memories import ById, Caller, OfUser, PatchMemory, Provenance, Search
+from caisson.common.memories import ById, Caller, OfUser, PatchMemory, Provenance
+from caisson.common.recalls import Search
 from tests.support.memory_desk import Desk, WordEmbedder
 from tests.support.memory_indexes import LOCAL_MODE_WARNINGS
 from tests.support.memory_plane import MemoryPlane, new_tenant, remember, search

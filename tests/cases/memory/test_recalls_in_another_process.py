@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from caisson.common import subjects
-from caisson.common.memories import Caller, MemoryView, OfUser, PatchMemory, Provenance, Recalled, Receipt, Search
+from caisson.common.memories import Caller, MemoryView, OfUser, PatchMemory, Provenance, Receipt
+from caisson.common.recalls import Recalled, Search
 from caisson.stack.nats import SERVICES, EmbeddedNats
 from tests.support.gateway import create_database
 from tests.support.memory_plane import new_tenant

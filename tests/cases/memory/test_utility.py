@@ -2,7 +2,7 @@
 
 import asyncio
 
-from caisson.common.memories import Feedback
+from caisson.common.recalls import Feedback
 from caisson.memory.domain.utility import SWAY
 from tests.support.memory_desk import Desk
 from tests.support.memory_indexes import LOCAL_MODE_WARNINGS

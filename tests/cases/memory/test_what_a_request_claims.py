@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from caisson.common.errors import NotFound
-from caisson.common.memories import Distil, ListMemories
+from caisson.common.memories import ListMemories
+from caisson.common.memory_upkeep import Distil
 from tests.support.memory_desk import Desk
 from tests.support.memory_plane import MemoryPlane, new_tenant, remember, search
 

@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from caisson.common.ids import UserId
-from caisson.common.memories import Caller, Search
+from caisson.common.memories import Caller
+from caisson.common.recalls import Search
 from caisson.memory.domain.principals import HardFilter, Principal
 from tests.support.memory_desk import Desk
 from tests.support.memory_plane import MemoryPlane, new_tenant, remember, search

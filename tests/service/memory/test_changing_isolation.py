@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from caisson.common.errors import CaissonError, Denied, NotFound
-from caisson.common.memories import ById, Caller, Consolidate, Feedback, ListMemories, OfUser, PatchMemory, Provenance
+from caisson.common.memories import ById, Caller, ListMemories, OfUser, PatchMemory, Provenance
+from caisson.common.memory_upkeep import Consolidate
+from caisson.common.recalls import Feedback
 from tests.support.memory_desk import Desk
 from tests.support.memory_world import SCOPES, USERS, World, allowed_of, readable
 

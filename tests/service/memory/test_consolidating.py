@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from caisson.common.errors import NotFound, Unavailable
-from caisson.common.memories import Distil, ListMemories, PatchMemory
+from caisson.common.memories import ListMemories, PatchMemory
+from caisson.common.memory_upkeep import Distil
 from caisson.memory.handlers.distilling import DistillingHandlers
 from tests.support.memory_desk import Desk
 

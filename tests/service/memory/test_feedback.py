@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from caisson.common.errors import Conflict, NotFound
-from caisson.common.memories import Feedback
+from caisson.common.recalls import Feedback
 from tests.support.memory_desk import Desk
 
 

@@ -9,7 +9,8 @@ import pytest
 from caisson.common.envelope import Envelope
 from caisson.common.errors import Conflict, Denied, NotFound
 from caisson.common.ids import TenantId
-from caisson.common.memories import Distil, OfUser, PatchMemory, Provenance
+from caisson.common.memories import OfUser, PatchMemory, Provenance
+from caisson.common.memory_upkeep import Distil
 from caisson.common.postgres import load_queries
 from caisson.memory.adapters.postgres.jobs import PostgresJobs
 from caisson.memory.app import QUERIES_FILE

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from caisson.common.ids import TenantId
-from caisson.common.memories import NewMemory, PatchMemory, Reconcile
+from caisson.common.memories import NewMemory, PatchMemory
+from caisson.common.memory_upkeep import Reconcile
 from caisson.common.postgres import Pool, load_queries
 from caisson.memory.app import QUERIES_FILE
 from caisson.memory.domain.indexing import Point

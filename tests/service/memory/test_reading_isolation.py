@@ -10,18 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from caisson.common.errors import CaissonError, NotFound
-from caisson.common.memories import (
-    ById,
-    Caller,
-    Consolidate,
-    Distil,
-    ListMemories,
-    NewMemory,
-    OfUser,
-    Provenance,
-    Reconcile,
-    UsageOf,
-)
+from caisson.common.memories import ById, Caller, ListMemories, NewMemory, OfUser, Provenance
+from caisson.common.memory_upkeep import Consolidate, Distil, Reconcile, UsageOf
 from caisson.memory.domain.layers import Layer
 from tests.support.memory_desk import Desk, Outage
 from tests.support.memory_world import (

@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from caisson.common.errors import InvalidInput, Unavailable
-from caisson.common.memories import Provenance, Search
+from caisson.common.memories import Provenance
+from caisson.common.recalls import Search
 from tests.support.memory_desk import Desk, Outage
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from caisson.common.errors import InvalidInput, NotFound
 from caisson.common.ids import TenantId
-from caisson.common.memories import Caller, Feedback, Recalled, Search
+from caisson.common.memories import Caller
+from caisson.common.recalls import Feedback, Recalled, Search
 from caisson.memory.domain.layers import Layer
 from tests.support.memory_desk import Desk, Outage
 from tests.support.memory_world import NOW, PAST, SCOPES, SESSIONS, USERS, WORDS, World, allowed_of

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from caisson.common.memories import Diagnostics, OfUser, PatchMemory
+from caisson.common.memories import OfUser, PatchMemory
+from caisson.common.recalls import Diagnostics
 from tests.support.memory_desk import Desk, Outage
 
 QUERY = "where is the spare key"

@@ -11,8 +11,9 @@ import pytest
 from caisson.common import subjects
 from caisson.common.errors import Misconfigured, Unavailable
 from caisson.common.health import Progress
-from caisson.common.memories import Caller, Recalled, Search
+from caisson.common.memories import Caller
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
+from caisson.common.recalls import Recalled, Search
 from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.embedding import refuse_other_embedder, take_over

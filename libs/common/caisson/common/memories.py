@@ -1,36 +1,18 @@
-"""The messages between the gateway (or a run) and the memory service (`caisson.rpc.memory.*`)."""
+"""What is written and read of memories over the bus (`caisson.rpc.memory.*`).
 
-import re
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+Invariant: whose a request is stands in its `caller` alone, which the gateway makes.
+"""
 
-from pydantic import AwareDatetime, BeforeValidator, Field, PlainSerializer
+from typing import Any, Literal
+
+from pydantic import Field
 
 from caisson.common.messages import Id, Message, Text
+from caisson.common.moments import Moment, Shown
 
 MAX_SOURCE_CHARS = 1_024
 MAX_OUTCOME_CHARS = 4_096
 MAX_CONFIRMATIONS = 1_000_000
-
-_BEGINS_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:")
-
-
-def _no_number(value: object) -> object:
-    if isinstance(value, datetime) or (isinstance(value, str) and _BEGINS_LIKE_A_TIME.match(value)):
-        return value
-    raise ValueError("must be a time in RFC 3339")
-
-
-Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), Field(strict=False)]
-"""A time with its offset, as text where it comes from JSON; never a number of seconds."""
-
-
-def _milliseconds(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-Shown = Annotated[datetime, PlainSerializer(_milliseconds, return_type=str, when_used="json")]
-"""A time as readers see it: in UTC, with milliseconds."""
 
 
 class Caller(Message):
@@ -231,129 +213,6 @@ class ReceiptOf(Called):
     id: str
 
 
-class Query(Message):
-    """What a recall looks for: at most `k` whole memories within `token_budget`."""
-
-    query: Text
-    k: int = Field(default=8, ge=1, le=100)
-    token_budget: int = Field(default=2_000, ge=1, le=100_000)
-    layers: list[LayerName] = []
-    as_of: Moment | None = None
-    session_id: Id | None = None
-    on_degraded: Literal["serve", "fail"] = "serve"
-
-
-class Search(Query, Called):
-    """A recall."""
-
-
-class Hit(Message):
-    """One recalled memory. `score` in [0, 1], higher is better."""
-
-    memory: MemoryView
-    score: float
-    cosine: float | None
-    lexical: float | None
-    tokens: int
-
-
-class Diagnostics(Message):
-    """What happened in a recall."""
-
-    backend: str
-    legs: list[str]
-    degraded: list[str]
-    gate: float | None
-    best_cosine: float | None
-    best_lexical: float | None
-    sparse_terms: int
-    found: int
-    gated: int
-    expired_in_index: int
-    mismatched: int
-    dropped_for_budget: int
-    tokens: int
-    reason: str | None
-    cached: bool
-
-
-class Recalled(Message):
-    """The answer of a recall."""
-
-    retrieval_id: str
-    hits: list[Hit]
-    diagnostics: Diagnostics
-
-
-class Context(Message):
-    """A recall as text for a model: each memory quoted as data, escaped, with provenance."""
-
-    retrieval_id: str
-    text: str
-    ids: list[str]
-    diagnostics: Diagnostics
-
-
-class Reward(Message):
-    """What an injected recall was worth, from -1 to 1."""
-
-    retrieval_id: Text
-    reward: float = Field(ge=-1, le=1)
-
-
-class Feedback(Reward, Called):
-    """A reward, from whose recall it was."""
-
-
-class FeedbackTaken(Message):
-    """The memories whose utility moved."""
-
-    updated: list[str]
-
-
-class Consolidation(Message):
-    """Turn several episodes into one semantic memory; `dry_run` only shows the plan.
-
-    `due` takes no more than the periodic work would take now: of owners with many episodes, those long unused.
-    """
-
-    dry_run: bool = False
-    due: bool = False
-
-
-class Consolidate(Consolidation, Called):
-    """Consolidate what the caller may see."""
-
-
-class ConsolidationPlan(Message):
-    """Groups of episodes, and what each becomes."""
-
-    groups: list[dict[str, Any]]
-    created: list[str]
-    applied: bool
-
-
-class Distillation(Message):
-    """Distil many candidates to at most `target` memories, in resumable stages."""
-
-    candidates: list[Text] = Field(max_length=10_000)
-    target: int = Field(default=50, ge=1, le=1_000)
-    resume: Text | None = None
-
-
-class Distil(Distillation, Called):
-    """Distil for the caller."""
-
-
-class Distilled(Message):
-    """The selection and a report of each stage; stages without a model endpoint are told as skipped."""
-
-    job_id: str
-    selected: list[str]
-    stages: list[dict[str, Any]]
-    complete: bool
-
-
 class OfUser(Called):
     """About one user of the caller's tenant; `resume` continues a paged answer."""
 
@@ -367,33 +226,3 @@ class Exported(Message):
 
     items: list[MemoryView]
     resume: str | None
-
-
-class UsageOf(Called):
-    """Ask for usage."""
-
-
-class Usage(Message):
-    """Rows and bytes against their quotas, for the user and for the tenant."""
-
-    user_rows: int
-    user_rows_limit: int
-    user_bytes: int
-    user_bytes_limit: int
-    tenant_rows: int
-    tenant_rows_limit: int
-    tenant_bytes: int
-    tenant_bytes_limit: int
-
-
-class Reconcile(Called):
-    """Compare SQL and index for the caller's tenant and mend the index."""
-
-
-class Reconciled(Message):
-    """What was found and mended."""
-
-    checked: int
-    missing: int
-    orphaned: int
-    stale: int

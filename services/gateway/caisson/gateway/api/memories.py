@@ -15,14 +15,13 @@ from caisson.common.memories import (
     ListMemories,
     MemoryPage,
     MemoryView,
-    Moment,
     PatchMemory,
     Receipt,
     Remember,
     RememberedAll,
-    Usage,
-    UsageOf,
 )
+from caisson.common.memory_upkeep import Usage, UsageOf
+from caisson.common.moments import Moment
 from caisson.gateway.api.answers import answer
 from caisson.gateway.api.bodies import StrictRoute
 from caisson.gateway.api.idempotent import Idempotency

@@ -9,23 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from caisson.common import subjects
-from caisson.common.memories import (
+from caisson.common.memory_upkeep import (
     Consolidate,
     Consolidation,
     ConsolidationPlan,
-    Context,
     Distil,
     Distillation,
     Distilled,
-    Feedback,
-    FeedbackTaken,
-    Query,
-    Recalled,
     Reconcile,
     Reconciled,
-    Reward,
-    Search,
 )
+from caisson.common.recalls import Context, Feedback, FeedbackTaken, Query, Recalled, Reward, Search
 from caisson.gateway.api.answers import answer
 from caisson.gateway.api.bodies import StrictRoute
 from caisson.gateway.api.idempotent import Idempotency

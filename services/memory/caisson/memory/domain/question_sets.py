@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pydantic import Field, ValidationError
 
 from caisson.common.errors import InvalidInput
-from caisson.common.memories import LayerName, Moment
+from caisson.common.memories import LayerName
 from caisson.common.messages import Message
+from caisson.common.moments import Moment
 
 ABSTENTION = "abstention"
 CROSS_TENANT = "cross-tenant trap"

@@ -4,7 +4,7 @@ from time import monotonic
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
-from caisson.common.memories import Consolidate, ConsolidationPlan
+from caisson.common.memory_upkeep import Consolidate, ConsolidationPlan
 from caisson.memory.domain.consolidating import Consolidator
 from caisson.memory.domain.consolidation import Group
 from caisson.memory.handlers.callers import Clock, filter_of

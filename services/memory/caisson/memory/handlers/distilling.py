@@ -9,7 +9,7 @@ from typing import Any, Final
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.errors import InvalidInput, Unavailable
-from caisson.common.memories import Distil, Distilled
+from caisson.common.memory_upkeep import Distil, Distilled
 from caisson.memory.domain.admission import check_size, refuse_text
 from caisson.memory.domain.distillation import (
     MODEL_STAGES,

@@ -6,17 +6,8 @@ from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.errors import Denied, InvalidInput
 from caisson.common.ids import check_external_id
-from caisson.common.memories import (
-    ById,
-    Exported,
-    History,
-    ListMemories,
-    MemoryPage,
-    MemoryView,
-    OfUser,
-    Usage,
-    UsageOf,
-)
+from caisson.common.memories import ById, Exported, History, ListMemories, MemoryPage, MemoryView, OfUser
+from caisson.common.memory_upkeep import Usage, UsageOf
 from caisson.memory.domain.layers import Status
 from caisson.memory.domain.memories import in_force
 from caisson.memory.domain.moments import in_utc

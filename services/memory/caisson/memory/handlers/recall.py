@@ -5,7 +5,7 @@ from prometheus_client import Counter, Histogram
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.errors import EmptyQuery
-from caisson.common.memories import Context, Diagnostics, Feedback, FeedbackTaken, Hit, Recalled, Search
+from caisson.common.recalls import Context, Diagnostics, Feedback, FeedbackTaken, Hit, Recalled, Search
 from caisson.memory.domain.asking import searched_layers
 from caisson.memory.domain.assembling import assemble, entry
 from caisson.memory.domain.layers import Layer

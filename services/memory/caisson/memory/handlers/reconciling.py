@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
-from caisson.common.memories import Reconcile, Reconciled
+from caisson.common.memory_upkeep import Reconcile, Reconciled
 from caisson.memory.domain.reconciling import Drift, Reconciler
 from caisson.memory.handlers.callers import principal_of
 
