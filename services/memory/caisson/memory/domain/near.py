@@ -71,7 +71,7 @@ def _names(text: str) -> list[str]:
 
 def _signs(text: str) -> list[str]:
     """Everything but words and sentence punctuation, in order: `C` is not `C#`, nor `-5` `5`, nor `a > b` `a < b`."""
-    return _SIGN.findall(unicodedata.normalize("NFC", text))
+    return _SIGN.findall(normal("NFC", text))
 
 
 def _content(text: str) -> list[str]:
