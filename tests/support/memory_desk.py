@@ -52,11 +52,13 @@ from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.consolidating import Consolidator
 from caisson.memory.domain.distillation import Chat
+from caisson.memory.domain.distilling import Distiller
 from caisson.memory.domain.embedding import IndexReadiness, IndexState
 from caisson.memory.domain.gating import Thresholds
 from caisson.memory.domain.indexing import Embedder, EmbedderIdentity, Index, Vector
 from caisson.memory.domain.leasing import Lease, Work
 from caisson.memory.domain.principals import HardFilter
+from caisson.memory.domain.proposing import Proposing
 from caisson.memory.domain.quotas import Holding, Quotas
 from caisson.memory.domain.recalling import Recaller
 from caisson.memory.domain.reconciling import Reconciler
@@ -65,7 +67,6 @@ from caisson.memory.handlers.callers import filter_of
 from caisson.memory.handlers.consolidating import ConsolidatingHandlers
 from caisson.memory.handlers.distilling import DistillingHandlers
 from caisson.memory.handlers.forgetting import ForgettingHandlers
-from caisson.memory.handlers.proposing import Proposing
 from caisson.memory.handlers.reading import ReadingHandlers
 from caisson.memory.handlers.recall import RecallHandlers
 from caisson.memory.handlers.reconciling import ReconcilingHandlers
@@ -182,7 +183,9 @@ class Desk:
         )
         self.consolidating = ConsolidatingHandlers(self.consolidator, clock=clock)
         self.leases = PostgresLeases(pool, queries, lease_s=self.lease_s)
-        self.distilling = DistillingHandlers(jobs, PostgresCandidates(pool, queries), recent, self.chat)
+        self.jobs = jobs
+        self.distiller = Distiller(PostgresCandidates(pool, queries), recent, self.chat)
+        self.distilling = DistillingHandlers(jobs, self.distiller)
         self.reconciler = Reconciler(self.inventory, self.index)
         self.reconciling = ReconcilingHandlers(self.reconciler, wake=_nothing)
         self.recall = RecallHandlers(

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from caisson.common.errors import Misconfigured, Unavailable
 from caisson.memory.adapters.chat_http import HttpChat
 from caisson.memory.domain.distillation import Text
+from caisson.memory.domain.distilling import next_batch
 from caisson.memory.engines import open_chat
-from caisson.memory.handlers.distilling import _batch
 from caisson.memory.settings import MemorySettings
 from tests.support.embeddings_server import EmbeddingsServer, embeddings_server
 
@@ -75,12 +75,12 @@ def test_one_call_of_the_model_holds_a_bounded_number_of_texts_and_characters() 
             for at, length in enumerate(lengths)
         ]
 
-    assert [text.position for text in _batch(candidates(*[10] * 50))] == list(range(20))
-    assert [text.position for text in _batch(candidates(15_000, 10_000))] == [0]
-    assert [text.position for text in _batch(candidates(250_000, 10))] == [1], (
+    assert [text.position for text in next_batch(candidates(*[10] * 50))] == list(range(20))
+    assert [text.position for text in next_batch(candidates(15_000, 10_000))] == [0]
+    assert [text.position for text in next_batch(candidates(250_000, 10))] == [1], (
         "too long for a call: it stays as it is"
     )
-    assert _batch(candidates(250_000)) == []
+    assert next_batch(candidates(250_000)) == []
 
 
 HALVES = [

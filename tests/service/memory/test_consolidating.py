@@ -104,11 +104,8 @@ async def test_candidates_become_few_evenly_over_topics_and_skipped_stages_are_t
 
 
 async def test_a_distillation_goes_on_after_each_slice_and_keeps_only_its_selection(desk: Desk) -> None:
-    model = Rewriter()
-    smart = replace(desk, chat=model)
-    slices = DistillingHandlers(
-        smart.distilling._jobs, smart.distilling._candidates, smart.embedder, model, slice_s=1e-9
-    )
+    smart = replace(desk, chat=Rewriter())
+    slices = DistillingHandlers(smart.jobs, smart.distiller, slice_s=1e-9)
     asked = [*CANDIDATES, "drop me"]
     step = await slices.distil(Distil(caller=smart.caller(), candidates=asked, target=4))
     calls = 1

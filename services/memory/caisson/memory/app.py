@@ -30,7 +30,9 @@ from caisson.memory.adapters.postgres.remembering import PostgresRemembering
 from caisson.memory.adapters.postgres.retrievals import PostgresRetrievals
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.domain.consolidating import Consolidator
+from caisson.memory.domain.distilling import Distiller
 from caisson.memory.domain.leasing import Pass, Work
+from caisson.memory.domain.proposing import Proposing
 from caisson.memory.domain.quotas import Holding, Quotas
 from caisson.memory.domain.recalling import Recaller
 from caisson.memory.domain.reconciling import Reconciler
@@ -40,7 +42,6 @@ from caisson.memory.handlers.callers import utc_now
 from caisson.memory.handlers.consolidating import ConsolidatingHandlers
 from caisson.memory.handlers.distilling import DistillingHandlers
 from caisson.memory.handlers.forgetting import ForgettingHandlers
-from caisson.memory.handlers.proposing import Proposing
 from caisson.memory.handlers.reading import ReadingHandlers
 from caisson.memory.handlers.recall import RecallHandlers
 from caisson.memory.handlers.reconciling import ReconcilingHandlers
@@ -177,7 +178,7 @@ class Memory:
             remembering,
             self._forgetting,
             ConsolidatingHandlers(self._consolidator, clock=utc_now),
-            DistillingHandlers(self._jobs, PostgresCandidates(pool, queries), self._embedder, self._chat),
+            DistillingHandlers(self._jobs, Distiller(PostgresCandidates(pool, queries), self._embedder, self._chat)),
             ReconcilingHandlers(self._reconciler, wake=self._index_wake.set),
             RecallHandlers(recaller, retrievals, clock=utc_now),
         )

@@ -31,7 +31,6 @@ class Stage(StrEnum):
 
 
 STAGES = tuple(Stage)
-MODEL_STAGES = frozenset({Stage.SYNTHESISE, Stage.REFINE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

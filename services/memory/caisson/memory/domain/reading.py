@@ -11,7 +11,7 @@ from caisson.memory.domain.principals import HardFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Cursor:
     """A place in a list, newest first: what comes after it is older."""
 
     created_at: datetime
@@ -23,7 +23,7 @@ class Listing:
     """Which memories of a list, and how many."""
 
     limit: int
-    before: Place | None = None
+    before: Cursor | None = None
     status: Status | None = None
     subject: str | None = None
 

@@ -1,13 +1,14 @@
-"""From the gateway's caller to a principal. Invariant: nothing else in a request says who asks."""
+"""From the gateway's caller to a principal, and what it may ask for. Invariant: nothing else says who asks."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
+from caisson.common.errors import Denied
 from caisson.common.ids import TenantId, UserId, check_external_id
 from caisson.common.memories import Caller
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.moments import in_utc
-from caisson.memory.domain.principals import HardFilter, Principal
+from caisson.memory.domain.principals import USER_SCOPE_PREFIX, HardFilter, Principal
 
 Clock = Callable[[], datetime]
 
@@ -40,6 +41,18 @@ def filter_of(
     return HardFilter(
         principal=principal_of(caller), now=now, as_of=in_force, layers=frozenset(Layer(layer) for layer in layers)
     )
+
+
+def owned_scope(user_id: str, principal: Principal) -> str:
+    """Return the scope of a user whom the principal may act for: itself, or one it was granted.
+
+    Raises:
+        Denied: when it is another.
+    """
+    scope = USER_SCOPE_PREFIX + check_external_id(user_id, field="user_id")
+    if scope not in principal.allowed:
+        raise Denied(f"the caller may not act for user {user_id!r}: it is neither that user nor granted {scope!r}")
+    return scope
 
 
 def _whole_millisecond(at: datetime) -> datetime:

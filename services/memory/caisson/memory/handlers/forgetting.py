@@ -16,8 +16,7 @@ from caisson.memory.domain.jobs import Job, JobKind, Jobs
 from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.relaying import Indexing
 from caisson.memory.domain.writing import Forgetting, Forgotten
-from caisson.memory.handlers.callers import Clock, filter_of, principal_of
-from caisson.memory.handlers.reading import owned_scope
+from caisson.memory.handlers.callers import Clock, filter_of, owned_scope, principal_of
 
 FORGOTTEN = Counter("caisson_memory_forgotten_total", "Memories that were deleted on request")
 

@@ -4,17 +4,15 @@ from datetime import datetime
 
 from caisson.common import subjects
 from caisson.common.bus import Bus
-from caisson.common.errors import Denied, InvalidInput
-from caisson.common.ids import check_external_id
+from caisson.common.errors import InvalidInput
 from caisson.common.memories import ById, Exported, History, ListMemories, MemoryPage, MemoryView, OfUser
 from caisson.common.memory_upkeep import Usage, UsageOf
 from caisson.memory.domain.layers import Status
 from caisson.memory.domain.memories import in_force
 from caisson.memory.domain.moments import in_utc
-from caisson.memory.domain.principals import USER_SCOPE_PREFIX, Principal
 from caisson.memory.domain.quotas import Holdings
-from caisson.memory.domain.reading import Listing, Place, Reading
-from caisson.memory.handlers.callers import Clock, filter_of, principal_of
+from caisson.memory.domain.reading import Cursor, Listing, Reading
+from caisson.memory.handlers.callers import Clock, filter_of, owned_scope, principal_of
 from caisson.memory.handlers.views import entry_of, view_of
 
 _CURSOR_MARK = "@"
@@ -48,10 +46,10 @@ class ReadingHandlers:
         filter_ = filter_of(request.caller, self._clock(), as_of=request.as_of, layers=layers)
         before = None
         if request.before is not None:
-            before = _place(request.before)
+            before = _cursor_of(request.before)
             if before is None:
                 found = await self._reading.get(request.before, filter_)
-                before = Place(created_at=found.created_at, memory_id=found.memory_id)
+                before = Cursor(created_at=found.created_at, memory_id=found.memory_id)
         status = None if request.status is None else Status(request.status)
         listing = Listing(limit=request.limit + 1, before=before, status=status, subject=request.subject)
         found_page = await self._reading.page(listing, filter_)
@@ -92,21 +90,9 @@ class ReadingHandlers:
         )
 
 
-def owned_scope(user_id: str, principal: Principal) -> str:
-    """Return the scope of a user whom the principal may act for: itself, or one it was granted.
-
-    Raises:
-        Denied: when it is another.
-    """
-    scope = USER_SCOPE_PREFIX + check_external_id(user_id, field="user_id")
-    if scope not in principal.allowed:
-        raise Denied(f"the caller may not act for user {user_id!r}: it is neither that user nor granted {scope!r}")
-    return scope
-
-
-def _place(cursor: str) -> Place | None:
+def _cursor_of(given: str) -> Cursor | None:
     """Read a cursor of ours; a bare id is none."""
-    memory_id, mark, at = cursor.rpartition(_CURSOR_MARK)
+    memory_id, mark, at = given.rpartition(_CURSOR_MARK)
     if not mark:
         return None
     try:
@@ -115,4 +101,4 @@ def _place(cursor: str) -> Place | None:
         return None
     if created_at.tzinfo is None:
         raise InvalidInput("not a cursor of this list", field="cursor")
-    return Place(created_at=in_utc(created_at, "cursor"), memory_id=memory_id)
+    return Cursor(created_at=in_utc(created_at, "cursor"), memory_id=memory_id)

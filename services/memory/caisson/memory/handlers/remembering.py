@@ -14,6 +14,7 @@ from caisson.memory.domain.drafting import Draft, check_metadata, check_tags, dr
 from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import HardFilter
+from caisson.memory.domain.proposing import Proposing
 from caisson.memory.domain.reading import Reading
 from caisson.memory.domain.relaying import Indexing
 from caisson.memory.domain.writing import (
@@ -27,7 +28,6 @@ from caisson.memory.domain.writing import (
     Written,
 )
 from caisson.memory.handlers.callers import Clock, filter_of
-from caisson.memory.handlers.proposing import Proposing
 from caisson.memory.handlers.views import view_of
 
 REMEMBERED = Counter("caisson_memory_remembered_total", "What became of memories that were offered", ["status"])
