@@ -10,6 +10,8 @@ ROOT = Path(__file__).parents[2]
 SOURCES = [
     *(ROOT / "services" / "gateway" / "caisson").rglob("*.py"),
     *(ROOT / "services" / "gateway" / "caisson").rglob("*.sql"),
+    *(ROOT / "services" / "memory" / "caisson").rglob("*.py"),
+    *(ROOT / "services" / "memory" / "caisson").rglob("*.sql"),
     *(ROOT / "libs" / "common" / "caisson").rglob("*.py"),
 ]
 
@@ -18,7 +20,7 @@ def test_the_catalogue_holds_the_events_of_the_code() -> None:
     written = {
         name
         for source in SOURCES
-        for name in re.findall(r"""["']((?:run|step|session)\.[a-z]+)["']""", source.read_text())
+        for name in re.findall(r"""["']((?:run|step|session|memory)\.[a-z]+)["']""", source.read_text())
     }
     assert len(written) > 6
     assert set(documented_events()) == written | {f"security.{kind}" for kind in SecurityKind}

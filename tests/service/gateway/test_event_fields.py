@@ -28,7 +28,7 @@ async def test_each_event_holds_the_documented_fields(product: httpx.AsyncClient
         await worker.finish(grant, security=tuple(reports[2:]), start_next=True)
         await worker.finish(grant, 1, finish_run=True)
         events = await reader.rest()
-    documented = documented_events()
+    documented = {name: fields for name, fields in documented_events().items() if not name.startswith("memory.")}
     seen = {event.type for event in events}
     assert seen == documented.keys() - UNNUMBERED
     for event in events:

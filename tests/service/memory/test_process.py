@@ -16,6 +16,7 @@ from caisson.common.memories import ById, Caller, MemoryView
 from caisson.common.postgres import Pool, connect_pool
 from caisson.stack.nats import EmbeddedNats
 from caisson.stack.service_process import ServiceProcess
+from tests.support.event_catalogue import documented_events
 from tests.support.eventually import eventually
 from tests.support.gateway import create_database
 from tests.support.memory_process import Asking, Ground, asking
@@ -88,6 +89,7 @@ async def test_facts_reach_the_bus_with_ids_and_without_texts(
     assert told["memory.superseded"] == {"id": new.id, "layer": "semantic", "supersedes": [old.id]}
     assert told["memory.recalled"]["ids"] == [new.id]
     assert told["memory.forgotten"] == {"ids": [new.id]}
+    assert all(data.keys() <= documented_events()[type_] for type_, data in told.items())
     assert "Ana lives" not in json.dumps([envelope.model_dump(mode="json") for envelope in received])
     unsent = "SELECT count(*) FROM memory.events WHERE tenant_id = $1"
     await eventually(lambda: _is_zero(database, unsent, caller.tenant_id))
