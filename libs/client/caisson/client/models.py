@@ -12,7 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr
 
 def rfc3339(value: datetime) -> str:
     """Return a time in UTC with milliseconds; one without a time zone is local time."""
-    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    try:
+        in_utc = value.astimezone(UTC)
+    except (OverflowError, ValueError):  # so near to the first or last year that the hour cannot matter
+        in_utc = value.replace(tzinfo=UTC)
+    return in_utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str, when_used="json")]
