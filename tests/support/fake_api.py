@@ -194,9 +194,7 @@ class FakeApi:
                 )
         unknown = sorted(body.keys() - RUN_FIELDS)
         if unknown:
-            return problem(
-                422, "invalid_input", "1 fields are not valid", unknown[0], "Extra inputs are not permitted"
-            )
+            return problem(422, "invalid_input", "1 field is not valid", unknown[0], "Extra inputs are not permitted")
         if body.get("limits", {}).get("memory_mib", 0) > 2048:
             return problem(422, "limit_exceeded", "memory_mib: at most 2048", "limits.memory_mib", "at most 2048")
         if (session_id := body.get("session_id")) is not None:

@@ -277,6 +277,12 @@ def test_refusals_name_code_field_and_limit_on_stderr(api: FakeApi) -> None:
     }
 
 
+def test_a_refusal_of_one_field_is_told_once(api: FakeApi) -> None:
+    api.refusals.append(problem(422, "invalid_input", "limits.cpus: at most 4", "limits.cpus"))
+    ended = caisson("exec", "true", api=api)
+    assert ended.stderr == "error invalid_input: limits.cpus: at most 4\n"
+
+
 def test_a_gateway_that_is_not_there_is_told_plainly() -> None:
     ended = caisson("runs", env={"CAISSON_URL": "http://127.0.0.1:9", "CAISSON_API_KEY": PLATFORM_KEY})
     assert ended.code == exit_codes.API_ERROR

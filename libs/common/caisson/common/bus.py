@@ -30,6 +30,7 @@ from caisson.common.errors import (
     TimedOut,
     Unavailable,
     all_errors,
+    not_valid,
 )
 from caisson.common.messages import Message
 from caisson.common.settings import ServiceSettings
@@ -242,7 +243,7 @@ async def _answer(
                 reply = await handler(request)
             return b'{"ok":' + reply.model_dump_json().encode() + b"}"
         except ValidationError as error:
-            told = f"{subject.template}: {error.error_count()} fields are not valid"
+            told = f"{subject.template}: {not_valid(error.error_count())}"
             problem: CaissonError = InvalidInput(told, fields=_fields(error))
         except CaissonError as error:
             problem = error

@@ -34,6 +34,11 @@ class FieldError:
     message: str
 
 
+def not_valid(count: int) -> str:
+    """Say how many fields of an input are refused."""
+    return "1 field is not valid" if count == 1 else f"{count} fields are not valid"
+
+
 class CaissonError(Exception):
     """A failure with a stable code. `detail` is safe to show to the caller; it never holds a secret."""
 

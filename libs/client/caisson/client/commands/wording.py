@@ -83,12 +83,14 @@ def run_error_text(run: Run) -> str:
 
 
 def error_block(error: CaissonError) -> RenderableType:
-    """Return an error with its code, and a line for each field with its limit."""
+    """Return an error with its code, and a line for each field with its limit, where that says more."""
     head = Text.assemble(("error", "bold red"), " ", (error.code, "bold"), ": ", foreign(error.detail))
     if not isinstance(error, ApiError):
         return head
     fields = [
-        Text.assemble("  ", (foreign(item.field).plain, "cyan"), ": ", foreign(item.message)) for item in error.errors
+        Text.assemble("  ", (foreign(item.field).plain, "cyan"), ": ", foreign(item.message))
+        for item in error.errors
+        if item.message != error.detail
     ]
     return Group(head, *fields)
 

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from caisson.common.errors import CaissonError, FieldError, Internal, InvalidInput, NotFound
+from caisson.common.errors import CaissonError, FieldError, Internal, InvalidInput, NotFound, not_valid
 from caisson.gateway.api.bodies import BodyTooLarge, NotJson
 from caisson.gateway.domain.idempotency import Stored
 
@@ -85,7 +85,7 @@ async def on_validation_error(_: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     fields = tuple(FieldError(field=_field(item["loc"]), message=item["msg"]) for item in error.errors()[:50])
-    return problem(InvalidInput(f"{len(error.errors())} fields are not valid", fields=fields))
+    return problem(InvalidInput(not_valid(len(error.errors())), fields=fields))
 
 
 def _field(where: Sequence[int | str]) -> str:
