@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -54,7 +54,7 @@ def evaluate(*, set_file: SetFile = None, target: Target = TARGET_HIT_RATE, as_j
         }
         typer.echo(json.dumps(told | {"arms": arms}))
     else:
-        _print(evaluation)
+        _print(evaluation, order=dict.fromkeys(question.slice for question in questions.questions))
     if any(slices[OVERALL].foreign for slices in evaluation.arms.values()):
         raise typer.Exit(1)
 
@@ -113,20 +113,21 @@ def _told(trial: Trial) -> str:
     )
 
 
-def _print(evaluation: Evaluation) -> None:
+def _print(evaluation: Evaluation, *, order: Iterable[str]) -> None:
     console = Console(highlight=False)
     console.print(_told(evaluation.calibration))
     overall = _table("arm", *_COLUMNS, title="overall")
     for arm, slices in evaluation.arms.items():
         overall.add_row(arm, *_cells(slices[OVERALL]))
     console.print(overall)
-    console.print(_by_slice(evaluation, "hit@1", lambda measures: measures.hit_at_1))
-    console.print(_by_slice(evaluation, "wrong", lambda measures: measures.wrong_injection_rate))
+    names = [OVERALL, *order]
+    console.print(_by_slice(evaluation, names, "hit@1", lambda measures: measures.hit_at_1))
+    console.print(_by_slice(evaluation, names, "wrong", lambda measures: measures.wrong_injection_rate))
 
 
-def _by_slice(evaluation: Evaluation, title: str, read: Callable[[Measures], float]) -> Table:
-    table = _table("slice", *(arm.split()[-1] for arm in evaluation.arms), title=f"{title} by slice")
-    for name in next(iter(evaluation.arms.values())):
+def _by_slice(evaluation: Evaluation, names: Iterable[str], title: str, read: Callable[[Measures], float]) -> Table:
+    table = _table("slice", *(arm.removeprefix("hybrid ") for arm in evaluation.arms), title=f"{title} by slice")
+    for name in names:
         table.add_row(name, *(f"{read(slices[name]):.2f}" for slices in evaluation.arms.values()))
     return table
 
