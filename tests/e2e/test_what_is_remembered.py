@@ -90,6 +90,10 @@ async def test_the_command_line_does_the_same(plane: Plane) -> None:
     unsure = await run(here, "erase-user", "ana", stdin="n\n")
     assert unsure.code == 1
     assert (await command(here, "erase-user", "ana", "--yes", "--json"))["count"] == 1
+    again = ("add", "The deploy port is 8081", "--subject", "deploy")
+    forgotten = await run(here, *again)
+    assert (forgotten.code, forgotten.stdout.split()[:2]) == (1, ["rejected", "forgotten:"])
+    assert (await command(here, *again, "--confirmed", "--json"))["status"] == "created"
     unknown = await run(here, "show", memory_id)
     assert (unknown.code, "not_found" in unknown.stderr) == (1, True)
 

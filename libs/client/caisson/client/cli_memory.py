@@ -73,12 +73,15 @@ def add(
     session_id: Annotated[
         str | None, typer.Option("--session", metavar="ID", help="The session that it comes from.")
     ] = None,
+    confirmed: Annotated[
+        bool, typer.Option("--confirmed", help="A person says so on purpose, even though it was forgotten.")
+    ] = False,
     scopes: Scopes = None,
     tenant: Tenant = None,
     user: User = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remember one thing, and tell what became of it."""
+    """Remember one thing, and tell what became of it; exits with 1 where it is rejected."""
     origin = {"run_id": run_id, "session_id": session_id}
     provenance: dict[str, Any] = {name: value for name, value in origin.items() if value}
     if run_id:
@@ -95,6 +98,7 @@ def add(
         "external_id": external_id,
         "outcome": outcome,
         "provenance": provenance or None,
+        "confirmations": int(confirmed) or None,
     }
     connection = connect(context, tenant, user)
     from caisson.client.commands import desk, memories

@@ -93,7 +93,7 @@ def distil(
     user: User = None,
     as_json: AsJson = False,
 ) -> None:
-    """Distil many candidates to a few, and tell what each stage did."""
+    """Distil many candidates to a few, and tell what each stage did; exits with 75 while it is not finished."""
     if (file is None) == (resume is None):
         raise typer.BadParameter("give one of FILE and --resume")
     connection = connect(context, tenant, user)
