@@ -46,6 +46,15 @@ async def test_an_engine_that_does_not_answer_is_replaced(engine: EdgeProcess, t
     assert _engine(tmp_path).pid != hung.pid
 
 
+async def test_an_engine_holds_no_page_of_its_log_once_it_has_tidied_up(engine: EdgeProcess, tmp_path: Path) -> None:
+    index, tenant = EdgeIndex(engine, IDENTITY), a_tenant()
+    await index.upsert([a_point(tenant, f"crate {n}", f"mem-{n}") for n in range(500)])
+    assert _log_resident_bytes(tmp_path) > 0
+    await index.optimize()
+    assert _log_resident_bytes(tmp_path) == 0
+    assert await index.count() == 500
+
+
 async def test_an_engine_knows_none_of_the_services_settings(engine: EdgeProcess, tmp_path: Path) -> None:
     assert _engine(tmp_path).environ() == {}
 
@@ -77,3 +86,8 @@ async def _counted(index: EdgeIndex) -> int | None:
         return await index.count()
     except Unavailable:
         return None
+
+
+def _log_resident_bytes(folder: Path) -> int:
+    maps = _engine(folder).memory_maps(grouped=False)
+    return sum(mapped.rss for mapped in maps if mapped.path.startswith(str(folder)) and "/wal/" in mapped.path)

@@ -14,7 +14,7 @@ import onnxruntime as ort  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
 from caisson.memory.adapters.heap import return_memory
-from caisson.memory.adapters.model_files import checked, digest
+from caisson.memory.adapters.model_files import checked, checked_path, digest
 from caisson.memory.adapters.windowing import Windows
 from caisson.memory.domain.indexing import EmbedderIdentity, Vector
 
@@ -40,7 +40,7 @@ class MiniLm:
     )
     window_tokens = 256
 
-    def __init__(self, model: bytes, tokenizer: bytes, *, threads: int) -> None:
+    def __init__(self, model: str, tokenizer: bytes, *, threads: int) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -59,7 +59,9 @@ class MiniLm:
             Misconfigured: when a file is missing or another one.
         """
         return await asyncio.to_thread(
-            lambda: cls(checked(*_MODEL, _MODEL_SHA256), checked(*_TOKENIZER, _TOKENIZER_SHA256), threads=threads)
+            lambda: cls(
+                checked_path(*_MODEL, _MODEL_SHA256), checked(*_TOKENIZER, _TOKENIZER_SHA256), threads=threads
+            )
         )
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:

@@ -7,7 +7,7 @@ from caisson.common.errors import Misconfigured
 
 
 def checked(package: str, path: str, sha256: str) -> bytes:
-    """Return a file of an installed distribution, which is not imported.
+    """Return the content of a file of an installed distribution, which is not imported.
 
     Raises:
         Misconfigured: when it is missing, or is not the file that our vectors come from.
@@ -21,6 +21,12 @@ def checked(package: str, path: str, sha256: str) -> bytes:
     if found != sha256:
         raise Misconfigured(f"the model file {path} of the package {package} has SHA-256 {found}, not {sha256}")
     return content
+
+
+def checked_path(package: str, path: str, sha256: str) -> str:
+    """Return where that file is, for who reads it for itself; raises Misconfigured likewise."""
+    checked(package, path, sha256)
+    return str(distribution(package).locate_file(path))
 
 
 def digest(*parts: str) -> str:

@@ -57,7 +57,9 @@ class Engine:
     def open(cls, path: Path, stamp: dict[str, Any], rebuild: bool, erase_within_s: float) -> Self:  # noqa: FBT001
         """Open or create the folder's shard; raises Misconfigured."""
         folder = ShardFolder(path, stamp)
-        return cls(folder, folder.open(rebuild=rebuild), erase_within_s=erase_within_s)
+        engine = cls(folder, folder.open(rebuild=rebuild), erase_within_s=erase_within_s)
+        folder.release_pages()
+        return engine
 
     def search(self, dense: "array[float] | None", text: str | None, restriction: Restriction, limit: int) -> Legs:
         """Return what each leg found, None for one that did not run, and the number of the query's terms."""
@@ -104,6 +106,7 @@ class Engine:
                     self._flush()
             if self._is_due():
                 self._copy()
+            self._folder.release_pages()
 
     def close(self) -> None:
         """Flush and let go. Nothing is written afterwards."""

@@ -15,6 +15,7 @@ import qdrant_edge as edge
 
 from caisson.common.errors import Misconfigured
 from caisson.memory.adapters.embedder_stamp import refuse_other
+from caisson.memory.adapters.qdrant_edge.pages import release
 from caisson.memory.adapters.qdrant_edge.requests import configuration, payload_indexes
 
 
@@ -99,6 +100,10 @@ class ShardFolder:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._path / "store.json")
+
+    def release_pages(self) -> None:
+        """Hold no more of the files resident than searches read."""
+        release(self._path)
 
     def _known(self, *, rebuild: bool) -> dict[str, Any] | None:
         store = self._path / "store.json"
