@@ -9,10 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from structlog.testing import capture_logs
 
 from caisson.common.errors import Unavailable
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.qdrant_edge.process import EdgeProcess
+from caisson.memory.domain.patience import answered_within
 from tests.support.eventually import eventually
 from tests.support.memory_points import IDENTITY, a_filter, a_point, a_tenant, asking
 
@@ -29,10 +31,12 @@ async def test_an_engine_that_dies_is_replaced_and_has_lost_nothing(engine: Edge
     await index.upsert([a_point(tenant, f"crate {n}", f"mem-{n}") for n in range(200)])
     waiting = [asyncio.create_task(index.count()) for _ in range(50)]
     await asyncio.sleep(0)
-    _engine(tmp_path).send_signal(signal.SIGKILL)
-    ended = await asyncio.gather(*waiting, return_exceptions=True)
-    assert all(answer == 200 or isinstance(answer, Unavailable) for answer in ended)
-    assert await eventually(lambda: _counted(index), within_s=20) == 200
+    with capture_logs() as logs:
+        _engine(tmp_path).send_signal(signal.SIGKILL)
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(answer == 200 or isinstance(answer, Unavailable) for answer in ended)
+        assert await eventually(lambda: _counted(index), within_s=20) == 200
+    assert [(line["event"], line["exit_code"]) for line in logs] == [("embedded_index.ended", -signal.SIGKILL)]
     best = (await index.search(asking("crate 7"), a_filter(tenant))).found[0]
     assert best.memory_id == "mem-7"
 
@@ -53,6 +57,20 @@ async def test_an_engine_holds_no_page_of_its_log_once_it_has_tidied_up(engine: 
     await index.optimize()
     assert _log_resident_bytes(tmp_path) == 0
     assert await index.count() == 500
+
+
+async def test_a_search_does_not_wait_for_an_engine_that_is_late_and_leaves_it_alone(
+    engine: EdgeProcess, tmp_path: Path
+) -> None:
+    index, tenant, late = EdgeIndex(engine, IDENTITY), a_tenant(), _engine(tmp_path)
+    await index.upsert([a_point(tenant, "crate 7", "mem-7")])
+    late.send_signal(signal.SIGSTOP)
+    with pytest.raises(Unavailable, match=r"no answer in 0\.05 s"):
+        await answered_within(0.05, index.search(asking("crate 7"), a_filter(tenant)))
+    late.send_signal(signal.SIGCONT)
+    found = await answered_within(20, index.search(asking("crate 7"), a_filter(tenant)))
+    assert [candidate.memory_id for candidate in found.found] == ["mem-7"]
+    assert _engine(tmp_path).pid == late.pid
 
 
 async def test_an_engine_knows_none_of_the_services_settings(engine: EdgeProcess, tmp_path: Path) -> None:

@@ -11,11 +11,14 @@ import structlog
 from caisson.common.errors import Unavailable
 from caisson.memory.domain.embedding import IndexReadiness, IndexState
 from caisson.memory.domain.indexing import Candidates, Embedder, Index, IndexQuery, Vector
+from caisson.memory.domain.patience import answered_within
 from caisson.memory.domain.principals import HardFilter
 
 INDEX_BACKEND = "vector"
 FULLTEXT_BACKEND = "sql_bm25"
 _QUERY_CHUNKS = 8
+_ANSWERED_WITHIN_S = 8.0
+"""For the embedder and for the index: both may hang, and full text still answers before the caller gives up."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +67,7 @@ class Searcher:
             Unavailable: the embedder is away and the caller would rather have no answer than a lesser one.
         """
         try:
-            vector = await self._embed(query)
+            vector = await answered_within(_ANSWERED_WITHIN_S, self._embed(query))
         except Unavailable as error:
             reason = self._is_away("embedder", error, may_degrade=may_degrade)
             return Embedded(query=query, vector=None, degraded=(reason,))
@@ -81,7 +84,7 @@ class Searcher:
         asked = IndexQuery(dense=embedded.vector, text=embedded.query, limit=limit)
         try:
             self._readiness.check_whole()
-            candidates = await self._index.search(asked, filter_)
+            candidates = await answered_within(_ANSWERED_WITHIN_S, self._index.search(asked, filter_))
             self._is_back("vector")
         except Unavailable as error:
             degraded = (*degraded, self._is_away("vector", error, may_degrade=may_degrade))
