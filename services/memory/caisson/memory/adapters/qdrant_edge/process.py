@@ -116,7 +116,7 @@ class EdgeProcess:
                 self._channel, self._away = None, "the embedded index ended and is being started anew"
                 if monotonic() - began > _LONGEST_PAUSE_S:
                     pause_s = _FIRST_PAUSE_S
-                log.error("embedded_index.ended", restart_in_s=pause_s)
+                log.error("embedded_index.ended", exit_code=await self._ended(), restart_in_s=pause_s)
             await self._ended()
             await asyncio.sleep(pause_s)
             pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
@@ -127,16 +127,17 @@ class EdgeProcess:
                 self._away = f"the embedded index does not start: {error}"
                 log.warning("embedded_index.not_started", error=str(error), again_in_s=pause_s)
 
-    async def _ended(self) -> None:
-        """Wait until the process is gone, and see to it."""
+    async def _ended(self) -> int | None:
+        """Wait until the process is gone, and see to it; return its exit code, or minus the signal that ended it."""
         if self._process is None:
-            return
+            return None
         try:
-            await asyncio.wait_for(self._process.wait(), _ENDED_WITHIN_S)
+            code = await asyncio.wait_for(self._process.wait(), _ENDED_WITHIN_S)
         except TimeoutError:
             self._kill()
-            await self._process.wait()
+            code = await self._process.wait()
         self._process = None
+        return code
 
     def _kill(self) -> None:
         if self._process is not None:
