@@ -6,6 +6,7 @@ from typing import Any
 
 from caisson.common.ids import new_id
 from caisson.common.postgres import Connection, fetch_all
+from caisson.memory.adapters.postgres.rows import standing_of, values_of
 from caisson.memory.domain.drafting import Draft
 from caisson.memory.domain.hashing import external_memory_id
 from caisson.memory.domain.layers import Layer
@@ -15,7 +16,6 @@ from caisson.memory.domain.writing import Created, Duplicate, Refused, Supersede
 
 _MOMENT = timedelta(microseconds=1)
 _FORGOTTEN = "forgotten: a memory of this text was deleted; a person may bring it back with confirmations=1"
-
 _ENDED = "session ended: nothing more is remembered for it"
 
 
@@ -72,20 +72,7 @@ class Placing:
                 twin_version=draft.twin.version if draft.twin else None,
             )
         )
-        return [
-            Standing(
-                memory_id=row["memory_id"],
-                layer=Layer(row["layer"]),
-                scope_key=row["scope_key"],
-                content_hash=row["content_hash"],
-                context_key=row["context_key"],
-                fact_key=row["fact_key"],
-                valid_to=row["valid_to"],
-                is_object=row["is_object"],
-                is_external=row["is_external"],
-            )
-            for row in rows
-        ]
+        return [standing_of(row) for row in rows]
 
     async def _has_ended(self) -> bool:
         draft = self._draft
@@ -104,33 +91,46 @@ class Placing:
         return forgotten
 
     async def _write(self, decision: Add | Restate) -> Written:
-        draft, restates = self._draft, isinstance(decision, Restate)
-        memory_id = decision.memory_id if isinstance(decision, Restate) else self._new_memory_id()
-        ended = decision.ended if isinstance(decision, Add) else ()
+        match decision:
+            case Add(ended=ended):
+                memory_id = self._new_memory_id()
+            case Restate(memory_id=memory_id):
+                ended = ()
         await self._clear_the_way()
         span = await self._span(memory_id)
         replaced = tuple(dict.fromkeys((*ended, *([span.before] if span.before else []))))
         for older in replaced:
             await self._close(older, successor=memory_id, at=span.starts)
-        if restates:
-            await self._sql.restate_memory(self._connection, **self._values(memory_id, span))
-            if span.after is not None and span.ends is not None:
-                await self._close(memory_id, successor=span.after, at=span.ends)
+        if isinstance(decision, Restate):
+            await self._restate(memory_id, span)
         else:
-            await self._sql.insert_memory(
-                self._connection,
-                **self._values(memory_id, span),
-                external_id=draft.external_id,
-                user=self._principal.user,
-                owner=draft.owner_scope,
-                status="superseded" if span.after else "active",
-                successor=span.after,
-                change="remembered",
-            )
+            await self._insert(memory_id, span)
         await self._link(memory_id)
-        if replaced or restates:
+        if replaced or isinstance(decision, Restate):
             return Superseded(memory_id=memory_id, replaced=replaced)
-        return Created(memory_id=memory_id, similar_to=draft.similar_to)
+        return Created(memory_id=memory_id, similar_to=self._draft.similar_to)
+
+    async def _restate(self, memory_id: str, span: _Span) -> None:
+        await self._sql.restate_memory(self._connection, **self._values(memory_id, span))
+        if span.after is not None and span.ends is not None:
+            await self._close(memory_id, successor=span.after, at=span.ends)
+
+    async def _insert(self, memory_id: str, span: _Span) -> None:
+        draft = self._draft
+        await self._sql.insert_memory(
+            self._connection,
+            **self._values(memory_id, span),
+            external_id=draft.external_id,
+            user=self._principal.user,
+            owner=draft.owner_scope,
+            status="superseded" if span.after else "active",
+            successor=span.after,
+            change="remembered",
+        )
+
+    def _values(self, memory_id: str, span: _Span) -> dict[str, Any]:
+        whose = {"tenant": self._tenant, "memory": memory_id, "now": self._now}
+        return values_of(self._draft) | whose | {"valid_from": span.starts, "valid_to": span.ends}
 
     async def _clear_the_way(self) -> None:
         draft = self._draft
@@ -203,35 +203,3 @@ class Placing:
         if draft.external_id is None:
             return new_id("mem")
         return external_memory_id(self._tenant, draft.owner_scope, draft.external_id)
-
-    def _values(self, memory_id: str, span: _Span) -> dict[str, Any]:
-        draft = self._draft
-        return {
-            "tenant": self._tenant,
-            "memory": memory_id,
-            "scopes": list(draft.scopes),
-            "scope_key": draft.scope_key,
-            "layer": draft.layer,
-            "text": draft.wording.text,
-            "content_hash": draft.wording.content_hash,
-            "terms": draft.wording.terms,
-            "trust": draft.wording.trust,
-            "context_key": draft.context_key,
-            "subject": draft.subject,
-            "attribute": draft.attribute,
-            "fact_key": draft.fact_key,
-            "outcome": draft.outcome,
-            "confirmations": draft.confirmations,
-            "importance": draft.importance,
-            "confidence": draft.confidence,
-            "valid_from": span.starts,
-            "valid_to": span.ends,
-            "expires_at": draft.expires_at,
-            "tags": list(draft.tags),
-            "metadata": draft.metadata,
-            "provenance_kind": draft.origin.kind,
-            "run": draft.origin.run_id,
-            "session": draft.origin.session_id,
-            "source": draft.origin.source,
-            "now": self._now,
-        }

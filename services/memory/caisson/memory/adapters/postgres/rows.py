@@ -1,12 +1,14 @@
-"""Rows of the store as domain records; a hard filter as what `memory.readable` and `memory.visible` take."""
+"""Rows of the store as domain records, and drafts and hard filters as what its statements take."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from caisson.common.ids import TenantId, UserId
+from caisson.memory.domain.drafting import Draft
 from caisson.memory.domain.layers import Layer, Status
 from caisson.memory.domain.memories import Change, Memory, Origin
 from caisson.memory.domain.principals import HardFilter
+from caisson.memory.domain.standing import Standing
 
 Row = Mapping[str, Any]
 
@@ -72,3 +74,46 @@ def change_of(row: Row) -> Change:
         valid_to=row["valid_to"],
         at=row["at"],
     )
+
+
+def standing_of(row: Row) -> Standing:
+    """Read what stands in a draft's place."""
+    return Standing(
+        memory_id=row["memory_id"],
+        layer=Layer(row["layer"]),
+        scope_key=row["scope_key"],
+        content_hash=row["content_hash"],
+        context_key=row["context_key"],
+        fact_key=row["fact_key"],
+        valid_to=row["valid_to"],
+        is_object=row["is_object"],
+        is_external=row["is_external"],
+    )
+
+
+def values_of(draft: Draft) -> dict[str, Any]:
+    """Return what a draft says, as the statements that store it take it."""
+    return {
+        "scopes": list(draft.scopes),
+        "scope_key": draft.scope_key,
+        "layer": draft.layer,
+        "text": draft.wording.text,
+        "content_hash": draft.wording.content_hash,
+        "terms": draft.wording.terms,
+        "trust": draft.wording.trust,
+        "context_key": draft.context_key,
+        "subject": draft.subject,
+        "attribute": draft.attribute,
+        "fact_key": draft.fact_key,
+        "outcome": draft.outcome,
+        "confirmations": draft.confirmations,
+        "importance": draft.importance,
+        "confidence": draft.confidence,
+        "expires_at": draft.expires_at,
+        "tags": list(draft.tags),
+        "metadata": draft.metadata,
+        "provenance_kind": draft.origin.kind,
+        "run": draft.origin.run_id,
+        "session": draft.origin.session_id,
+        "source": draft.origin.source,
+    }
