@@ -9,7 +9,7 @@ from prometheus_client import Gauge
 
 from caisson.common.health import Progress
 from caisson.memory.domain.embedding import Embeddings, IndexReadiness
-from caisson.memory.loops.relays import TROUBLE
+from caisson.memory.loops.trouble import TROUBLE
 
 LEFT = Gauge("caisson_memory_reembedding_left", "Memories that are left to be embedded again; searches are degraded")
 _LOG_EVERY_S = 10.0

@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge
 from caisson.common.errors import LeaseLost
 from caisson.common.health import Progress
 from caisson.memory.domain.leasing import Lease, Leases, Pass, Work
-from caisson.memory.loops.relays import TROUBLE
+from caisson.memory.loops.trouble import TROUBLE
 
 PASSES = Counter("caisson_memory_passes_total", "Passes of periodic work that this replica ended", ["work"])
 LOST = Counter("caisson_memory_leases_lost_total", "Passes that another replica took over", ["work"])

@@ -11,8 +11,8 @@ from caisson.common.bus import Bus
 from caisson.common.envelope import Envelope
 from caisson.common.errors import TimedOut, Unavailable
 from caisson.common.health import Progress
-from caisson.common.postgres import DATABASE_TROUBLE
 from caisson.memory.domain.relaying import FactOutbox, IndexOutbox
+from caisson.memory.loops.trouble import TROUBLE
 
 INDEX_WAITING = Gauge("caisson_memory_index_waiting", "Memories whose points may differ from their rows")
 INDEX_FAILING = Gauge("caisson_memory_index_failing", "Memories that the index refused again and again")
@@ -20,7 +20,6 @@ INDEX_OLDEST_SECONDS = Gauge("caisson_memory_index_oldest_seconds", "How long th
 UNSENT_FACTS = Gauge("caisson_memory_unsent_events", "Events that JetStream has not acknowledged")
 OLDEST_UNSENT_SECONDS = Gauge("caisson_memory_oldest_unsent_seconds", "Age of the oldest of them")
 
-TROUBLE = (*DATABASE_TROUBLE, Unavailable)
 _LEASED_AT_ONCE = 64
 _AGE_LIMIT_S = 60.0
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from datetime import datetime
-from typing import Protocol
 
 import structlog
 from prometheus_client import Counter
@@ -12,22 +11,16 @@ from prometheus_client import Counter
 from caisson.common.health import Progress
 from caisson.common.ids import TenantId
 from caisson.memory.domain.housekeeping import Housekeeping, Unused
+from caisson.memory.domain.indexing import Index
 from caisson.memory.domain.leasing import Lease, State
 from caisson.memory.domain.reconciling import Drift, Reconciler
-from caisson.memory.loops.relays import TROUBLE
+from caisson.memory.loops.trouble import TROUBLE
 
 EXPIRED = Counter("caisson_memory_expired_total", "Memories that the sweep took after their end")
 COOLED = Counter("caisson_memory_cooled_total", "Memories that went cold because they were long unused")
 DRIFT = Counter("caisson_memory_drift_total", "Differences between store and index that were mended", ["kind"])
 
 log = structlog.get_logger(__name__)
-
-
-class Engine(Protocol):
-    """The index as its keeper sees it."""
-
-    async def optimize(self) -> None:
-        """Let the engine merge what it holds, and drop what was deleted."""
 
 
 class SweepPass:
@@ -87,7 +80,7 @@ class ReconcilePass:
 class Optimizing:
     """Each replica's own: lets its engine tidy up."""
 
-    def __init__(self, index: Engine, *, pause_s: float, progress: Progress) -> None:
+    def __init__(self, index: Index, *, pause_s: float, progress: Progress) -> None:
         self._index = index
         self._pause_s = pause_s
         self._progress = progress
