@@ -8,10 +8,13 @@ from caisson.common.ids import TenantId
 from caisson.common.memories import NewMemory, PatchMemory
 from caisson.common.memory_upkeep import Reconcile
 from caisson.common.postgres import Pool, load_queries
+from caisson.memory.adapters.indexer import Indexer
+from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.app import QUERIES_FILE
-from caisson.memory.domain.indexing import Point
+from caisson.memory.domain.indexing import Point, Vector
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.reconciling import Reconciler
+from tests.support.eventually import eventually
 from tests.support.memory_desk import Desk, Outage, WordEmbedder
 
 
@@ -26,6 +29,31 @@ async def test_work_of_a_relay_that_died_is_done_by_another(desk: Desk, word_ind
     await desk.outbox.release_all()
     await desk.indexer.relay(64)
     assert await desk.indexed() == {id_}
+
+
+async def test_catching_up_does_not_wait_for_an_embedder_that_hangs_and_ends_later(
+    desk: Desk, word_index: Outage
+) -> None:
+    answers = asyncio.Event()
+
+    class Hanging(WordEmbedder):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            await answers.wait()
+            return await super().embed(texts)
+
+    word_index.away = True
+    id_ = await desk.store("Likes tea")
+    word_index.away = False
+    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
+    indexer = Indexer(desk.outbox, RecentEmbeddings(Hanging()), desk.index, caught_up_within_s=0.05)
+    await indexer.catch_up(desk.tenant, [id_])
+    assert await desk.indexed() == set()
+    answers.set()
+
+    async def is_indexed() -> bool:
+        return await desk.indexed() == {id_}
+
+    await eventually(is_indexed)
 
 
 async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(desk: Desk, word_index: Outage) -> None:

@@ -13,10 +13,12 @@ from caisson.common.errors import InvalidInput, Unavailable
 from caisson.common.ids import TenantId
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.domain.indexing import Index, Point, Vector
+from caisson.memory.domain.patience import answered_within
 from caisson.memory.domain.relaying import Done, Due, IndexOutbox
 
 _CHUNKS_PER_WRITE = 256
 _MAX_CATCH_UP_BYTES = 64 * 1024
+_CAUGHT_UP_WITHIN_S = 8.0
 _CERTAIN_WITHIN_S = 5.0
 _CERTAIN_PAUSE_S = 0.05
 
@@ -26,10 +28,18 @@ log = structlog.get_logger(__name__)
 class Indexer:
     """The domain's `Indexing`, and what the relay loop turns."""
 
-    def __init__(self, outbox: IndexOutbox, embedder: RecentEmbeddings, index: Index) -> None:
+    def __init__(
+        self,
+        outbox: IndexOutbox,
+        embedder: RecentEmbeddings,
+        index: Index,
+        *,
+        caught_up_within_s: float = _CAUGHT_UP_WITHIN_S,
+    ) -> None:
         self._outbox = outbox
         self._embedder = embedder
         self._index = index
+        self._caught_up_within_s = caught_up_within_s
 
     async def relay(self, limit: int) -> int:
         """Do the oldest due work and return how much was taken; raise Unavailable when the index or embedder is."""
@@ -38,10 +48,10 @@ class Indexer:
         return len(dues)
 
     async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
-        """Index these memories now if that is quick and the index is up; otherwise the relay does it later."""
+        """Index these memories now if that is quick and the index is up; otherwise it is done later."""
         dues = await self._outbox.lease_these(tenant, memory_ids, max_bytes=_MAX_CATCH_UP_BYTES)
         try:
-            await self._work(dues)
+            await answered_within(self._caught_up_within_s, self._work(dues))
         except Unavailable as error:
             log.warning("indexer.left_to_relay", reason=error.detail, memories=len(dues))
 
