@@ -111,7 +111,9 @@ def tell_receipt(desk: Desk, receipt: Receipt) -> None:
     gone = (
         f"{receipt.count} forgotten, {len(receipt.rebuilt)} rebuilt without them, {receipt.vectors} vectors removed"
     )
-    state = "complete" if receipt.complete else "not complete yet; ask again with: caisson memory receipt"
+    state = (
+        "complete" if receipt.complete else f"not complete yet; ask again with: caisson memory receipt {receipt.id}"
+    )
     desk.terminal.out.print(foreign(f"receipt {receipt.id}: {gone}; {state}"))
 
 
