@@ -97,7 +97,7 @@ async def hold(peer: Peer, worker: Worker) -> None:
     await peer.queue("one", "two")
     granted = await worker.take()
     assert [(step.index, step.command, step.timeout_s) for step in granted.steps] == [(0, "one", 60), (1, "two", 60)]
-    assert (granted.fence, granted.attempt, granted.workspace_lost) == (1, 1, False)
+    assert (granted.fence, granted.attempt, granted.resumed_after, granted.workspace_lost) == (1, 1, 0, False)
     assert (granted.uid, granted.lease_s, granted.on_failure, granted.env) == (10_000, 15, "stop", {})
     assert granted.request_id
     assert await worker.renew(granted) == {granted.run_id: Verdict.CONTINUE}

@@ -82,6 +82,7 @@ GRANT = Grant(
     datasets=["ds_1"],
     on_failure="stop",
     steps=[STEP],
+    resumed_after=1,
     workspace_lost=False,
     traceparent=TRACEPARENT,
 )

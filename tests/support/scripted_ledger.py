@@ -62,6 +62,7 @@ def grant(*commands: str, **changes: object) -> Grant:
             BashStep(step_id=f"{run_id}.{index}", index=index, command=command, timeout_s=60)
             for index, command in enumerate(commands)
         ],
+        resumed_after=0,
         workspace_lost=False,
     )
     return plain.model_copy(update=changes)

@@ -59,7 +59,7 @@ class SecurityEvent(Message):
 class Grant(Message):
     """The right to work on a run: what to do, within what, and for how long (`lease_s`, by the ledger's clock).
 
-    `steps` are those without a recorded result.
+    `steps` are those without a recorded result; `resumed_after` counts the recorded ones before them.
     `request_id` names the run's context at the proxy. `remaining_s` is what is left of the run's time limit.
     """
 
@@ -78,6 +78,7 @@ class Grant(Message):
     datasets: list[str]
     on_failure: Literal["stop", "continue"]
     steps: list[BashStep]
+    resumed_after: int
     workspace_lost: bool
     traceparent: str | None = None
 

@@ -208,6 +208,7 @@ class PostgresLeases:
             datasets=plan["datasets"],
             on_failure=plan["on_failure"],
             steps=[BashStep.model_validate(step) for step in row["steps"]],
+            resumed_after=row["recorded"],
             workspace_lost=row["fence"] > 1 and row["recorded"] > 0,
             traceparent=row["traceparent"],
         )
