@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from caisson.common import contexts, leases, outcome
-from caisson.common.bus import ErrorReply
 from caisson.common.contexts import Credential, RunContext, SealedCredentials
 from caisson.common.envelope import Envelope
 from caisson.common.leases import (
@@ -50,6 +49,7 @@ from caisson.common.outcome import (
     Signalled,
     TimedOut,
 )
+from caisson.common.replies import ErrorReply
 
 GOLDEN = Path(__file__).with_name("wire.json")
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

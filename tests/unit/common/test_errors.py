@@ -7,8 +7,8 @@ import pytest
 
 import caisson
 from caisson.common import errors
-from caisson.common.bus import ErrorReply
 from caisson.common.errors import CaissonError, FieldError, Internal, Unavailable, all_errors
+from caisson.common.replies import ErrorReply
 
 
 def _import_everything() -> None:

@@ -5,8 +5,7 @@ Invariant: a request gets exactly one typed reply or a typed error; an event cou
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import nats.errors
 import nats.js.errors
@@ -18,69 +17,32 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from opentelemetry import trace
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from caisson.common import metrics, tracing
 from caisson.common.errors import (
     CaissonError,
-    FieldError,
     Internal,
     InvalidInput,
     PayloadTooLarge,
     TimedOut,
     Unavailable,
-    all_errors,
     not_valid,
 )
 from caisson.common.messages import Message
+from caisson.common.replies import ReplyT, answered, invalid_fields, open_reply, refused
 from caisson.common.settings import ServiceSettings
 from caisson.common.subjects import EVENTS_STREAM, Subject
 
 RequestT = TypeVar("RequestT", bound=Message)
-ReplyT = TypeVar("ReplyT", bound=Message)
 
 _RECONNECT_WAIT_S = 0.5
 _PUBLISH_TIMEOUT_S = 2.0
 _MAX_HANDLERS = 64
 _PENDING_BYTES = 16 << 20
-_MAX_FIELDS = 50
-_MAX_FIELD_CHARS = 256
 
 log = structlog.get_logger(__name__)
 tracer = trace.get_tracer(__name__)
-
-
-class ErrorReply(Message):
-    """A typed error on the wire: rebuilt from its code, never from a class path."""
-
-    code: str
-    detail: str
-    fields: list[dict[str, str]] = []
-
-    @classmethod
-    def of(cls, error: CaissonError) -> "ErrorReply":
-        """Describe an error."""
-        fields = [{"field": item.field, "message": item.message} for item in error.fields]
-        return cls(code=error.code, detail=error.detail, fields=fields)
-
-    def rebuild(self) -> CaissonError:
-        """Return the error that the other side raised."""
-        kind = all_errors().get(self.code, Internal)
-        fields = tuple(FieldError(field=item["field"], message=item["message"]) for item in self.fields)
-        return kind(self.detail, fields=fields)
-
-
-@cache
-def _reply_model(model: type[Message]) -> type[BaseModel]:
-    config = ConfigDict(frozen=True, extra="forbid")
-    namespace = {
-        "__annotations__": {"ok": model | None, "error": ErrorReply | None},
-        "ok": None,
-        "error": None,
-        "model_config": config,
-        "__module__": __name__,
-    }
-    return type(f"Reply{model.__name__}", (BaseModel,), namespace)
 
 
 class Bus:
@@ -176,7 +138,7 @@ class Bus:
                 raise TimedOut(f"no answer from {subject.template} in {timeout_s} s") from error
             except nats.errors.Error as error:
                 raise Unavailable(f"NATS: {error}") from error
-        return _open_reply(message.data, reply)
+        return open_reply(message.data, reply)
 
     async def publish_event(self, subject: Subject, body: bytes, *, message_id: str) -> None:
         """Publish a fact on the EVENTS stream and wait for the PubAck.
@@ -241,10 +203,10 @@ async def _answer(
                 subject.template, context=tracing.under(traceparent), kind=trace.SpanKind.SERVER
             ):
                 reply = await handler(request)
-            return b'{"ok":' + reply.model_dump_json().encode() + b"}"
+            return answered(reply)
         except ValidationError as error:
             told = f"{subject.template}: {not_valid(error.error_count())}"
-            problem: CaissonError = InvalidInput(told, fields=_fields(error))
+            problem: CaissonError = InvalidInput(told, fields=invalid_fields(error))
         except CaissonError as error:
             problem = error
         except asyncio.CancelledError:
@@ -253,32 +215,11 @@ async def _answer(
             log.exception("rpc.failed", subject=subject.template)
             problem = Internal(f"{subject.template} failed; the log of the service has the cause")
         metrics.RPC_ERRORS.labels(subject=subject.template, code=problem.code).inc()
-        return b'{"error":' + ErrorReply.of(problem).model_dump_json().encode() + b"}"
-
-
-def _fields(error: ValidationError) -> tuple[FieldError, ...]:
-    """Name what is not valid, without repeating it."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_FIELDS]
-    return tuple(
-        FieldError(field=".".join(map(str, item["loc"]))[:_MAX_FIELD_CHARS] or "body", message=item["msg"])
-        for item in found
-    )
+        return refused(problem)
 
 
 def _too_large(subject: Subject, size: int, limit: int) -> bytes:
     """Say that an answer cannot be carried, instead of letting the caller wait for it."""
     told = f"{subject.template}: the answer has {size} bytes and the bus carries {limit}: ask for less at once"
     metrics.RPC_ERRORS.labels(subject=subject.template, code=PayloadTooLarge.code).inc()
-    return b'{"error":' + ErrorReply.of(PayloadTooLarge(told)).model_dump_json().encode() + b"}"
-
-
-def _open_reply(body: bytes, model: type[ReplyT]) -> ReplyT:
-    try:
-        reply: Any = _reply_model(model).model_validate_json(body)
-    except ValidationError as error:
-        raise Internal("the reply is not of the agreed form") from error
-    if reply.error is not None:
-        raise reply.error.rebuild()
-    if not isinstance(reply.ok, model):
-        raise Internal("the reply is empty")
-    return reply.ok
+    return refused(PayloadTooLarge(told))
