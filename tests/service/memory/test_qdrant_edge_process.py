@@ -1,6 +1,7 @@
 """The engine's process as the service sees it: replaced when it ends or hangs, and gone when the service is."""
 
 import asyncio
+import shutil
 import signal
 import sys
 from asyncio.subprocess import PIPE
@@ -11,7 +12,7 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from caisson.common.errors import Unavailable
+from caisson.common.errors import Misconfigured, Unavailable
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.qdrant_edge.process import EdgeProcess
 from caisson.memory.domain.patience import answered_within
@@ -73,6 +74,15 @@ async def test_a_search_does_not_wait_for_an_engine_that_is_late_and_leaves_it_a
     assert _engine(tmp_path).pid == late.pid
 
 
+async def test_a_folder_that_was_removed_is_made_and_locked_again(engine: EdgeProcess, tmp_path: Path) -> None:
+    ending = _engine(tmp_path)
+    await asyncio.to_thread(shutil.rmtree, tmp_path)
+    ending.send_signal(signal.SIGKILL)
+    assert await eventually(lambda: _emptied(engine), within_s=20)
+    with pytest.raises(Misconfigured, match="is open in process"):
+        await EdgeProcess.open(tmp_path, IDENTITY, rebuild=False, erase_within_s=3_600)
+
+
 async def test_an_engine_knows_none_of_the_services_settings(engine: EdgeProcess, tmp_path: Path) -> None:
     assert _engine(tmp_path).environ() == {}
 
@@ -97,6 +107,10 @@ def _engine(folder: Path) -> psutil.Process:
 
 async def _answers(engine: EdgeProcess) -> bool:
     return await _counted(EdgeIndex(engine, IDENTITY)) is not None
+
+
+async def _emptied(engine: EdgeProcess) -> bool:
+    return await _counted(EdgeIndex(engine, IDENTITY)) == 0
 
 
 async def _counted(index: EdgeIndex) -> int | None:

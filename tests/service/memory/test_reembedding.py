@@ -11,6 +11,7 @@ import pytest
 from caisson.common import subjects
 from caisson.common.errors import Misconfigured, Unavailable
 from caisson.common.health import Progress
+from caisson.common.ids import TenantId
 from caisson.common.memories import Caller
 from caisson.common.postgres import Pool, connect_pool, load_queries, migrate
 from caisson.common.recalls import Recalled, Search
@@ -18,7 +19,7 @@ from caisson.memory.adapters.postgres.embeddings import PostgresEmbeddings
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from caisson.memory.domain.embedding import refuse_other_embedder, take_over
 from caisson.memory.domain.indexing import EmbedderIdentity
-from caisson.memory.loops.index_state import IndexStateWatch
+from caisson.memory.loops.index_state import IndexStateWatch, Watched
 from caisson.stack.nats import EmbeddedNats
 from tests.support.eventually import eventually
 from tests.support.gateway import create_database
@@ -27,10 +28,13 @@ from tests.support.memory_process import Ground, asking
 
 
 class Kept:
-    """Counts how often what other embedders wrote was dropped."""
+    """Counts how often what other embedders wrote was dropped; not empty itself."""
 
     def __init__(self) -> None:
         self.dropped = 0
+
+    async def count(self) -> int:
+        return 1
 
     async def drop_older(self) -> None:
         self.dropped += 1
@@ -68,9 +72,11 @@ async def opened(embeddings: PostgresEmbeddings, pool: Pool, index: Outage, embe
     return Desk(pool=pool, index=index, embedder=embedder, clock=Turntable(), readiness=readiness, tenant="acme")  # type: ignore[arg-type]
 
 
-def watch(embeddings: PostgresEmbeddings, desk: Desk, older: Kept | None = None) -> IndexStateWatch:
-    digest, progress = desk.embedder.identity.digest, Progress("index state", limit_s=60)
-    return IndexStateWatch(embeddings, digest, older or Kept(), readiness=desk.readiness, poll_s=1, progress=progress)
+def watch(embeddings: PostgresEmbeddings, desk: Desk, index: Watched | None = None) -> IndexStateWatch:
+    identity, progress = desk.embedder.identity, Progress("index state", limit_s=60)
+    return IndexStateWatch(
+        embeddings, identity, index or Kept(), readiness=desk.readiness, poll_s=1, progress=progress
+    )
 
 
 async def test_another_embedder_is_refused_with_both_named(embeddings: PostgresEmbeddings) -> None:
@@ -80,6 +86,27 @@ async def test_another_embedder_is_refused_with_both_named(embeddings: PostgresE
         with pytest.raises(Misconfigured, match=rf"words \(128 dimensions.*{other.name} \({other.dimensions}"):
             await refuse_other_embedder(embeddings, other)
     await refuse_other_embedder(embeddings, first)
+
+
+async def test_an_index_that_comes_back_empty_is_filled_while_searches_are_degraded(
+    pool: Pool, embeddings: PostgresEmbeddings, indexes: tuple[Outage, Outage]
+) -> None:
+    desk = await opened(embeddings, pool, indexes[0], WordEmbedder())
+    await desk.remember("the heron was seen at dusk")
+    watching = watch(embeddings, desk, desk.index)
+    await watching.look()
+    assert desk.readiness.state.is_whole
+    await desk.index.delete_memories(TenantId("acme"), list(await desk.indexed()))
+
+    await watching.look()
+    told = await desk.recalled("heron at dusk")
+    assert told.diagnostics.degraded == ["vector: memories are being embedded again, 1 are left"]
+    assert [hit.memory.text for hit in told.hits] == ["the heron was seen at dusk"]
+
+    await desk.indexer.relay(10)
+    await watching.look()
+    told = await desk.recalled("heron at dusk")
+    assert (told.diagnostics.backend, told.diagnostics.degraded, len(told.hits)) == ("vector", [], 1)
 
 
 async def test_searches_are_degraded_until_everything_is_embedded_again_and_the_old_is_kept_till_then(

@@ -215,7 +215,7 @@ class Memory:
         engines, sweep_s = self._engines, self._settings.sweep_s
         index_state = IndexStateWatch(
             PostgresEmbeddings(self._pool, self._queries),
-            engines.embedder.identity.digest,
+            engines.embedder.identity,
             engines.index,
             readiness=engines.readiness,
             poll_s=self._settings.relay_poll_s,

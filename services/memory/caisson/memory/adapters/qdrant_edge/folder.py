@@ -71,7 +71,7 @@ class ShardFolder:
     def fresh(self) -> Stored:
         """Return a new and empty shard, not yet in force."""
         name = f"shard-{os.urandom(8).hex()}"
-        (self._path / name).mkdir(mode=0o700)
+        (self._path / name).mkdir(mode=0o700, parents=True)
         shard = edge.EdgeShard.create(str(self._path / name), self._configuration)
         for index in payload_indexes():
             shard.update(index)

@@ -38,6 +38,14 @@ def locked(folder: Path) -> int:
     return lock
 
 
+def is_in_place(folder: Path, lock: int) -> bool:
+    """Whether the lock still is the folder's, which may have been removed, and made by another service, since."""
+    try:
+        return os.path.samestat(os.fstat(lock), (folder / "lock").stat())
+    except FileNotFoundError:
+        return False
+
+
 def _taken(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

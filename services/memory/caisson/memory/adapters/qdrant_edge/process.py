@@ -18,7 +18,7 @@ import structlog
 from caisson.common.errors import CaissonError, Unavailable
 from caisson.memory.adapters.embedder_stamp import stamp
 from caisson.memory.adapters.qdrant_edge.channel import Channel
-from caisson.memory.adapters.qdrant_edge.lock import locked
+from caisson.memory.adapters.qdrant_edge.lock import is_in_place, locked
 from caisson.memory.adapters.qdrant_edge.metrics import RESTARTS
 from caisson.memory.domain.indexing import EmbedderIdentity
 
@@ -122,10 +122,18 @@ class EdgeProcess:
             pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
             RESTARTS.inc()
             try:
+                await asyncio.to_thread(self._hold)
                 await self._start(rebuild=False)
             except (CaissonError, OSError) as error:
                 self._away = f"the embedded index does not start: {error}"
                 log.warning("embedded_index.not_started", error=str(error), again_in_s=pause_s)
+
+    def _hold(self) -> None:
+        """Lock the folder again where it was removed; raises Misconfigured where another service has it since."""
+        if not is_in_place(self._path, self._lock):
+            lock = locked(self._path)
+            os.close(self._lock)
+            self._lock = lock
 
     async def _ended(self) -> int | None:
         """Wait until the process is gone, and see to it; return its exit code, or minus the signal that ended it."""
