@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.rows import Row, hard
 from caisson.memory.domain.indexing import Candidate, Candidates
 from caisson.memory.domain.principals import HardFilter
@@ -34,7 +34,7 @@ class FullText:
         if not terms:
             return Candidates(found=[], legs=(LEG,), sparse_terms=0)
         quoted = [_quote(term) for term in terms]
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.search_lexemes(
                     connection,

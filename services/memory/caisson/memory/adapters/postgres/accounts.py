@@ -9,7 +9,7 @@ from typing import Any
 
 from caisson.common.errors import QuotaExceeded
 from caisson.common.ids import TenantId, UserId
-from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.common.postgres import Connection, Pool, acquire, fetch_all, transaction
 from caisson.memory.adapters.postgres.leases import hold
 from caisson.memory.domain.leasing import Lease
 from caisson.memory.domain.principals import Principal
@@ -30,7 +30,7 @@ class Accounts:
 
     async def held(self, principal: Principal) -> tuple[Account, Quotas]:
         """Return what a user and its tenant hold, and their quotas."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             return await self.read(connection, principal.tenant, principal.user), self.quotas
 
     @asynccontextmanager

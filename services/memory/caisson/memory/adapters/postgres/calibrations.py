@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.domain.gating import Calibration, Thresholds
 
 
@@ -15,7 +15,7 @@ class PostgresCalibrations:
 
     async def all(self) -> list[Calibration]:
         """Return every calibration, the newest first."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.calibrations(connection))
         return [
             Calibration(
@@ -28,7 +28,7 @@ class PostgresCalibrations:
 
     async def keep(self, calibration: Calibration, *, target_rate: float, measured: dict[str, Any]) -> None:
         """Store a calibration in place of an earlier one of the same embedder."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.calibrate(
                 connection,
                 embedder=calibration.embedder,
@@ -41,5 +41,5 @@ class PostgresCalibrations:
 
     async def forget(self) -> None:
         """Delete every calibration: the gate starts from its defaults again."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.forget_calibrations(connection)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.rows import Row
 from caisson.memory.domain.distillation import Text
 from caisson.memory.domain.hashing import content_hash
@@ -32,7 +32,7 @@ class PostgresCandidates:
 
     async def read(self, job_id: str) -> list[Text]:
         """Return the candidates that are left, in their order."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             return [_text(row) for row in await fetch_all(self._sql.candidates(connection, job=job_id))]
 
     async def drop(self, job_id: str, positions: Sequence[int]) -> None:
@@ -67,7 +67,7 @@ class PostgresCandidates:
         )
 
     async def _do(self, statement: Any, job_id: str, **values: Any) -> None:
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await statement(connection, job=job_id, **values)
 
 

@@ -35,7 +35,7 @@ class PostgresConsolidating:
     async def episodes(self, filter_: HardFilter, limit: int) -> list[Memory]:
         """Return the oldest active episodes that the principal may change."""
         asked = {name: value for name, value in hard(filter_).items() if name != "layers"}
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.active_episodes(connection, **asked, limit=limit))
         return [memory_of(row) for row in rows]
 

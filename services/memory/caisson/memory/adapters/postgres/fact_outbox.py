@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from caisson.common.envelope import Envelope
-from caisson.common.postgres import Connection, Pool, fetch_all, transaction
+from caisson.common.postgres import Connection, Pool, acquire, fetch_all, transaction
 from caisson.memory.adapters.postgres.rows import Row
 from caisson.memory.domain.relaying import Backlog
 
@@ -28,7 +28,7 @@ class PostgresFactOutbox:
 
     async def backlog(self) -> Backlog:
         """Return how many facts are unsent and how old the oldest is."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.unsent_facts(connection)
         return Backlog(waiting=row["unsent"], oldest_s=row["oldest_s"])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from caisson.common.errors import Denied, NotFound
 from caisson.common.ids import TenantId, UserId
-from caisson.common.postgres import Connection, Pool, fetch_all
+from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.reading import NO_SUCH_MEMORY
@@ -49,7 +49,7 @@ class PostgresForgetting:
 
     async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
         """Whether anything of an owner is left."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=1))
         return bool(rows)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from caisson.common.ids import TenantId, UserId
-from caisson.common.postgres import Pool, fetch_all, transaction
+from caisson.common.postgres import Pool, acquire, fetch_all, transaction
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.leases import hold
@@ -35,13 +35,13 @@ class PostgresHousekeeping:
     async def drop_expired(self, lease: Lease) -> int:
         """Delete some expired memories of some tenants; return how many."""
         now = self._clock()
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.tenants_with_expired(connection, now=now, limit=_TENANTS))
         return sum([await self._drop_expired_of(TenantId(row["tenant_id"]), now, lease) for row in rows])
 
     async def count_uses(self, lease: Lease) -> int:
         """Note the time of use of what recalls of some tenants returned; return of how many."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.tenants_with_uses(connection, limit=_TENANTS))
         for row in rows:
             async with self._accounts.locked(TenantId(row["tenant_id"]), lease=lease) as connection:
@@ -51,7 +51,7 @@ class PostgresHousekeeping:
     async def cool_unused(self, after: Unused, lease: Lease) -> tuple[int, Unused]:
         """Look at a page of the longest unused memories and let the weak ones go cold."""
         now = self._clock()
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.long_unused(
                     connection,

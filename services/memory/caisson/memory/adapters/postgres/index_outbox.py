@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from caisson.common.ids import TenantId
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.rows import Row
 from caisson.memory.domain.layers import Layer
@@ -35,13 +35,13 @@ class PostgresIndexOutbox:
 
     async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the memories that wait."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.waiting_among(connection, tenant=tenant, ids=list(memory_ids)))
         return {row["memory_id"] for row in rows}
 
     async def unremoved(self, tenant: TenantId) -> list[str]:
         """Return the deleted memories of a tenant whose points may still be there."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             return [row["memory_id"] for row in await fetch_all(self._sql.unremoved(connection, tenant=tenant))]
 
     async def settle(self, done: Sequence[Done]) -> None:
@@ -83,19 +83,19 @@ class PostgresIndexOutbox:
 
     async def release_all(self) -> None:
         """Give back what a process that is gone had taken. Only where there is one replica."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.release_index_work(connection)
 
     async def backlog(self) -> Backlog:
         """Return how much waits, and how long the oldest has."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.index_outbox_age(connection, hopeless=HOPELESS_ATTEMPTS)
         return Backlog(waiting=row["waiting"], failing=row["failing"], oldest_s=row["oldest_s"])
 
     async def _lease(
         self, *, tenant: TenantId | None, ids: list[str] | None, limit: int, max_bytes: int | None
     ) -> list[Due]:
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.lease_index_work(
                     connection,

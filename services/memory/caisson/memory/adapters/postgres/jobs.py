@@ -4,7 +4,7 @@ from typing import Any
 
 from caisson.common.errors import Conflict, NotFound
 from caisson.common.ids import new_id
-from caisson.common.postgres import Pool
+from caisson.common.postgres import Pool, acquire
 from caisson.memory.domain.jobs import Job, JobKind
 from caisson.memory.domain.principals import Principal
 
@@ -25,7 +25,7 @@ class PostgresJobs:
 
     async def receipt(self, principal: Principal, job_id: str) -> dict[str, Any]:
         """Return the receipt of a deletion of the principal's own; raise NotFound."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             receipt: dict[str, Any] | None = await self._sql.read_receipt(
                 connection, job=job_id, tenant=principal.tenant, user=principal.user
             )
@@ -35,7 +35,7 @@ class PostgresJobs:
 
     async def complete(self, principal: Principal, job_id: str) -> None:
         """Note that nothing is left of what a single deletion took."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.complete_receipt(connection, job=job_id, tenant=principal.tenant, user=principal.user)
 
     async def open(self, kind: JobKind, principal: Principal, state: dict[str, Any]) -> Job:
@@ -52,7 +52,7 @@ class PostgresJobs:
             Conflict: when another call is working on it.
         """
         own = {"job": job_id, "tenant": principal.tenant, "user": principal.user, "kind": kind}
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.lease_job(connection, **own, lease_s=self._lease_s)
             if row is not None:
                 return Job(job_id=job_id, fence=row["fence"], state=row["state"], receipt=row["receipt"], done=False)
@@ -65,7 +65,7 @@ class PostgresJobs:
 
     async def save(self, job: Job) -> None:
         """Keep what a slice did and let go of the job; raise Conflict where it was granted to another meanwhile."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             saved = await self._sql.save_job(
                 connection, job=job.job_id, fence=job.fence, state=job.state, receipt=job.receipt, done=job.done
             )
@@ -74,7 +74,7 @@ class PostgresJobs:
 
     async def release_all(self) -> None:
         """Let go of what a process that is gone was working on. Only where there is one replica."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.release_jobs(connection)
 
     async def _create(
@@ -87,7 +87,7 @@ class PostgresJobs:
         receipt: dict[str, Any],
         done: bool,
     ) -> None:
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.create_job(
                 connection,
                 job=job_id,

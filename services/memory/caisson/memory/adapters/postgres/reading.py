@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from caisson.common.errors import NotFound
-from caisson.common.postgres import Pool, fetch_all
+from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.rows import change_of, gate, hard, memory_of
 from caisson.memory.domain.memories import Change, Memory
 from caisson.memory.domain.principals import HardFilter
@@ -24,7 +24,7 @@ class PostgresReading:
 
     async def get(self, id_: str, filter_: HardFilter, *, as_of: datetime | None = None) -> Memory:
         """Return a readable memory by its id or external id, or raise NotFound."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.read_memory(
                 connection, **gate(filter_), own=filter_.principal.own_scope, id=id_, as_of=as_of
             )
@@ -35,7 +35,7 @@ class PostgresReading:
     async def page(self, listing: Listing, filter_: HardFilter) -> list[Memory]:
         """Return visible memories, cold ones too, newest first."""
         before = listing.before
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.list_memories(
                     connection,
@@ -51,18 +51,18 @@ class PostgresReading:
 
     async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
         """Return those of the ids that a recall may tell now."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(self._sql.visible_among(connection, **hard(filter_), ids=list(memory_ids)))
         return {row["memory_id"]: memory_of(row) for row in rows}
 
     async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
         """Count those of the ids that are the principal's to see but have expired."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             return int(await self._sql.expired_among(connection, **gate(filter_), ids=list(memory_ids)))
 
     async def history(self, id_: str, filter_: HardFilter) -> list[Change]:
         """Return every version of a memory and of its chain of facts, oldest first; or raise NotFound."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.read_history(connection, **gate(filter_), own=filter_.principal.own_scope, id=id_)
             )
@@ -72,7 +72,7 @@ class PostgresReading:
 
     async def export(self, owner_scope: str, filter_: HardFilter, *, after: str | None, limit: int) -> list[Memory]:
         """Return readable memories of an owner, superseded and cold too, in the order of their ids."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.export_owned(connection, **gate(filter_), owner=owner_scope, after=after, limit=limit)
             )
@@ -80,7 +80,7 @@ class PostgresReading:
 
     async def injected(self, session_id: str, filter_: HardFilter) -> dict[str, str]:
         """Return by id the texts that recalls of a session returned, as far as the principal still sees them."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.injected_texts(connection, **gate(filter_), session=session_id, limit=_MAX_INJECTED)
             )
@@ -88,6 +88,6 @@ class PostgresReading:
 
     async def epoch(self, filter_: HardFilter) -> Epoch:
         """Return since when, and until when, nothing changes of what the principal may see."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             row = await self._sql.scopes_epoch(connection, **gate(filter_))
         return Epoch(changes=row["changes"], until=row["until"])

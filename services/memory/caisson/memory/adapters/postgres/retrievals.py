@@ -4,7 +4,7 @@ from typing import Any
 
 from caisson.common.errors import Conflict, NotFound
 from caisson.common.ids import new_id
-from caisson.common.postgres import Pool, fetch_all, transaction
+from caisson.common.postgres import Pool, acquire, fetch_all, transaction
 from caisson.memory.adapters.postgres.rows import gate
 from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.retrievals import Retrieval
@@ -20,7 +20,7 @@ class PostgresRetrievals:
 
     async def record(self, retrieval: Retrieval) -> None:
         """Keep a record, and with it the fact for the bus."""
-        async with self._pool.acquire() as connection:
+        async with acquire(self._pool) as connection:
             await self._sql.record_recall(
                 connection,
                 retrieval=retrieval.retrieval_id,
