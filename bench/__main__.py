@@ -74,7 +74,8 @@ def _ask(questions: list[str], console: Console) -> Iterator[Figure]:
 
 
 def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
+    parts = (" ".join(part.split()) for part in text.strip().split("\n\n"))
+    return "\n\n".join(part.replace(" * `", "\n* `") for part in parts)
 
 
 def _machine() -> Machine:
