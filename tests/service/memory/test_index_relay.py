@@ -56,6 +56,18 @@ async def test_catching_up_does_not_wait_for_an_embedder_that_hangs_and_ends_lat
     await eventually(is_indexed)
 
 
+async def test_long_texts_are_indexed_one_at_a_time_and_hold_up_no_short_one(desk: Desk, word_index: Outage) -> None:
+    word_index.away = True
+    long = [await desk.store(f"chapter {n} " + "of the long book " * 5_000) for n in range(2)]
+    short = [await desk.store(f"Likes tea of kind {n}") for n in range(3)]
+    word_index.away = False
+    await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now(), leased_until = NULL")
+    assert await desk.indexer.relay(64) == 4
+    assert await desk.indexed() == {long[0], *short}
+    assert await desk.indexer.relay(64) == 1
+    assert await desk.indexed() == {*long, *short}
+
+
 async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(desk: Desk, word_index: Outage) -> None:
     class Choking(WordEmbedder):
         async def embed(self, texts):  # type: ignore[no-untyped-def]

@@ -43,7 +43,10 @@ class Indexer:
 
     async def relay(self, limit: int) -> int:
         """Do the oldest due work and return how much was taken; raise Unavailable when the index or embedder is."""
-        dues = await self._outbox.lease(limit)
+        dues = await self._outbox.lease(limit, max_bytes=_MAX_CATCH_UP_BYTES)
+        if len(dues) < limit:
+            # Of long texts, which take seconds, one at a time: what comes meanwhile does not wait for all of them.
+            dues += await self._outbox.lease(1)
         await self._work(dues)
         return len(dues)
 

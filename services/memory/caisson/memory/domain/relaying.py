@@ -62,8 +62,8 @@ class Backlog:
 class IndexOutbox(Protocol):
     """The index outbox of the store."""
 
-    async def lease(self, limit: int) -> list[Due]:
-        """Take the oldest due work that nobody holds."""
+    async def lease(self, limit: int, *, max_bytes: int | None = None) -> list[Due]:
+        """Take the oldest due work that nobody holds, but for texts over `max_bytes`."""
 
     async def lease_these(
         self, tenant: TenantId, memory_ids: Sequence[str], *, max_bytes: int | None = None

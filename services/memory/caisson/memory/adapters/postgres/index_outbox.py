@@ -22,9 +22,9 @@ class PostgresIndexOutbox:
         self._embedder = embedder
         self._lease_s = float(lease_s)
 
-    async def lease(self, limit: int) -> list[Due]:
-        """Take the oldest due work that nobody holds."""
-        return await self._lease(tenant=None, ids=None, limit=limit, max_bytes=None)
+    async def lease(self, limit: int, *, max_bytes: int | None = None) -> list[Due]:
+        """Take the oldest due work that nobody holds, but for texts over `max_bytes`."""
+        return await self._lease(tenant=None, ids=None, limit=limit, max_bytes=max_bytes)
 
     async def lease_these(
         self, tenant: TenantId, memory_ids: Sequence[str], *, max_bytes: int | None = None
