@@ -20,7 +20,7 @@ from caisson.common.errors import (
     Unavailable,
 )
 from caisson.common.ids import Ids, RunId, TenantId
-from caisson.common.leases import Claim, Done, Grants, Holding, Release, StartStep
+from caisson.common.leases import Claim, Done, FinishRun, Grants, Holding, Release, StartStep
 from caisson.common.settings import ServiceSettings
 from caisson.common.subjects import EVENTS_STREAM
 from caisson.stack.nats import SERVICES, EmbeddedNats
@@ -53,6 +53,9 @@ async def answering(server: EmbeddedNats) -> AsyncIterator[Bus]:
     async def refusing(_: Release) -> Done:
         raise LeaseLost("gone", field="fence")
 
+    async def misshapen(_: FinishRun) -> Done:
+        return Done.model_validate({"verdict": "of another form"})
+
     ending = asyncio.Event()
 
     async def silent(_: StartStep) -> Done:
@@ -61,6 +64,7 @@ async def answering(server: EmbeddedNats) -> AsyncIterator[Bus]:
 
     bus.serve(subjects.LEDGER_CLAIM, Claim, broken)
     bus.serve(subjects.LEDGER_RELEASE, Release, refusing)
+    bus.serve(subjects.LEDGER_FINISH_RUN, FinishRun, misshapen)
     bus.serve(subjects.LEDGER_START_STEP, StartStep, silent)
     await bus.start()
     yield bus
@@ -81,6 +85,11 @@ async def test_an_error_arrives_as_what_it_was_and_a_bug_tells_nothing_of_the_in
     with pytest.raises(Internal) as failed:
         await asking.call(subjects.LEDGER_CLAIM, CLAIM, Grants, timeout_s=5)
     assert "secret" not in failed.value.detail
+
+
+async def test_a_reply_that_cannot_be_made_is_no_fault_of_the_request(asking: Bus) -> None:
+    with pytest.raises(Internal):
+        await asking.call(subjects.LEDGER_FINISH_RUN, FinishRun(holding=RELEASE.holding), Done, timeout_s=5)
 
 
 async def test_a_request_of_another_form_is_refused_and_a_reply_of_another_form_is_not_believed(asking: Bus) -> None:

@@ -198,15 +198,12 @@ async def _answer(
 ) -> bytes:
     with metrics.RPC_SECONDS.labels(subject=subject.template).time():
         try:
-            request = model.model_validate_json(body)
+            request = _read(subject, model, body)
             with tracer.start_as_current_span(
                 subject.template, context=tracing.under(traceparent), kind=trace.SpanKind.SERVER
             ):
                 reply = await handler(request)
             return answered(reply)
-        except ValidationError as error:
-            told = f"{subject.template}: {not_valid(error.error_count())}"
-            problem: CaissonError = InvalidInput(told, fields=invalid_fields(error))
         except CaissonError as error:
             problem = error
         except asyncio.CancelledError:
@@ -216,6 +213,15 @@ async def _answer(
             problem = Internal(f"{subject.template} failed; the log of the service has the cause")
         metrics.RPC_ERRORS.labels(subject=subject.template, code=problem.code).inc()
         return refused(problem)
+
+
+def _read(subject: Subject, model: type[RequestT], body: bytes) -> RequestT:
+    """Read a request; apart from its handling, in which a model that is not valid is a bug of ours."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        told = f"{subject.template}: {not_valid(error.error_count())}"
+        raise InvalidInput(told, fields=invalid_fields(error)) from error
 
 
 def _too_large(subject: Subject, size: int, limit: int) -> bytes:
