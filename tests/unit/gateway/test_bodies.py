@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caisson.common.errors import InvalidInput
-from caisson.gateway.api.bodies import MAX_DEPTH, NotJson, parse
+from caisson.gateway.api.bodies import MAX_DEPTH, MAX_VALUES, NotJson, parse
 
 ACCEPTED = [
     (b'{"a":"\\ud83d\\ude00"}', {"a": "😀"}, "a surrogate pair is an emoji"),
@@ -16,6 +16,8 @@ ACCEPTED = [
     (b'{"a":"\\u0001\\u007f\\uffff"}', {"a": "\x01\x7f\uffff"}, "odd characters that can be stored"),
     (b'[true,false,null,""]', [True, False, None, ""], "every kind of value"),
     (b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, None, "as deep as may be"),
+    (b"[" + b",".join([b"0"] * (MAX_VALUES - 1)) + b"]", None, "as many values as may be"),
+    (b'["' + b"[,{" * MAX_VALUES + b'\\",[\\\\"]', None, "brackets and commas of a text"),
 ]
 
 REFUSED = [
@@ -34,6 +36,9 @@ REFUSED = [
     (b'{"a":1,"a":2}', "body", "a name twice"),
     (b'{"a":{"b":1,"c":2,"b":3}}', "body", "a name twice, deep inside"),
     (b"[" * (MAX_DEPTH + 2) + b"]" * (MAX_DEPTH + 2), ".".join("0" * (MAX_DEPTH + 1)), "too deep"),
+    (b"[" + b",".join([b"0"] * MAX_VALUES) + b"]", "body", "a value too many"),
+    (b"[" + b",".join([b"[]"] * MAX_VALUES) + b"]", "body", "many empty lists"),
+    (b"{" + b",".join(b'"%d":""' % number for number in range(MAX_VALUES * 4)) + b"}", "body", "many names"),
 ]
 
 NOT_JSON = [
