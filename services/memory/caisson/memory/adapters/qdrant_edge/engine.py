@@ -31,6 +31,7 @@ from caisson.memory.adapters.restrictions import Restriction
 from caisson.memory.domain.indexing import Point
 
 _FLUSHED_POINTS = 4_096
+_RELEASED_POINTS = 512
 _STALE = 10_000
 _STALE_SHARE = 0.3
 _LEGS_BESIDE = 3
@@ -177,6 +178,8 @@ class Engine:
         self._unflushed += points
         if self._unflushed >= _FLUSHED_POINTS:
             self._flush()
+        if self._unflushed // _RELEASED_POINTS != (self._unflushed - points) // _RELEASED_POINTS:
+            self._folder.release_pages()
 
     def _flush(self) -> None:
         for stored in self._all():
