@@ -7,8 +7,8 @@ Names without a size are of 100,000 memories. All is one sentence long, and nobo
 * `memory_search_noembed`: the same handler in this process with vectors made before. Leaves out bus and embedder.
 * `memory_writes`: new texts in batches of a hundred, each compared with what is stored, embedded, stored and indexed
   before it is answered. Leaves out long texts and writers at once.
-* `memory_rss`: what the service and the process of its index hold resident after all that; a page that both map counts
-  once, one shared with others in part (PSS). Leaves out PostgreSQL and NATS.
+* `memory_rss`: what the service and the process of its index hold resident after all that; a page that both map is
+  counted once, one shared with others in part (PSS). Leaves out PostgreSQL and NATS.
 * `memory_loop_blocked_max`: the latest that the service's event loop woke while callers searched, wrote and deleted
   and the index was compacted, by the service's own metric. Leaves out long texts.
 """
