@@ -387,4 +387,5 @@ async def test_redirects_are_passed_back_and_never_followed(
         upstream.answer = fixed(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode())
         reply = await proxy.ask("/metrics/v1/x", run)
         assert (reply.status, reply.header("Location")) == (302, location)
-    assert len(upstream.received) == 4
+    asked = [received for received in upstream.received if received.head.startswith(b"GET ")]
+    assert len(asked) == 4, "what an earlier test sent may still arrive"
