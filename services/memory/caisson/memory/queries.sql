@@ -5,9 +5,9 @@ SELECT 1;
 
 -- name: read_memory^
 -- One memory by its id or its external id; own ones before shared ones. With as_of, only if in force then.
-SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
-       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
+SELECT m.*, kin.sources, kin.successor
 FROM memory.readable(:tenant, :allowed, :now) m
+CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
 WHERE (m.memory_id = :id OR m.external_id = :id)
   AND (:as_of::timestamptz IS NULL
        OR (m.valid_from <= :as_of AND (m.valid_to IS NULL OR m.valid_to > :as_of)))
@@ -16,9 +16,9 @@ LIMIT 1;
 
 -- name: list_memories
 -- Newest first. Cold ones are listed too; superseded ones only where as_of lies before their end.
-SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
-       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
+SELECT m.*, kin.sources, kin.successor
 FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, true) m
+CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
 WHERE (:status::text IS NULL OR m.status = :status)
   AND (:subject::text IS NULL OR m.subject = :subject)
   AND (:before_at::timestamptz IS NULL OR (m.created_at, m.memory_id) < (:before_at, :before_id::text))
@@ -27,15 +27,22 @@ LIMIT :limit;
 
 -- name: visible_among
 -- The memories among these ids that a recall may tell now: the check of every hit before it leaves.
-SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
-       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
-FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
-WHERE m.memory_id = ANY (:ids::text[]);
+SELECT m.*, kin.sources, kin.successor
+FROM unnest(:ids::text[]) AS asked (id)
+CROSS JOIN LATERAL (
+    -- Each by its key, whatever the planner believes of the tenant: OFFSET keeps it from reading another way.
+    SELECT v.* FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) v
+    WHERE v.memory_id = asked.id OFFSET 0
+) m
+CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin;
 
 -- name: expired_among$
 -- How many of these ids are the principal's to see, but for their expiry.
-SELECT count(*) FROM memory.readable(:tenant, :allowed, '-infinity') m
-WHERE m.memory_id = ANY (:ids::text[]) AND m.expires_at <= :now;
+SELECT count(*) FROM unnest(:ids::text[]) AS asked (id)
+CROSS JOIN LATERAL (
+    SELECT r.expires_at FROM memory.readable(:tenant, :allowed, '-infinity') r WHERE r.memory_id = asked.id OFFSET 0
+) m
+WHERE m.expires_at <= :now;
 
 -- name: search_lexemes
 -- Degraded recall: memories that hold any of the terms, with which of them; where there are too many, most terms first.
@@ -254,8 +261,8 @@ WITH fresh AS (
     SELECT tenant_id, memory_id, version, :change, text, content_hash, valid_from, valid_to, :now FROM fresh
     ON CONFLICT DO NOTHING
 )
-SELECT fresh.*, fresh.superseded_by AS successor, memory.sources_of(:tenant, memory_id, :allowed, :now) AS sources
-FROM fresh;
+SELECT fresh.*, fresh.superseded_by AS successor, kin.sources
+FROM fresh CROSS JOIN LATERAL memory.kin_of(:tenant, fresh.memory_id, NULL, :allowed, :now) kin;
 
 -- name: twin_of$
 -- Another memory that already holds the place that a changed text would take.
@@ -407,17 +414,17 @@ DELETE FROM memory.usage WHERE tenant_id = :tenant AND user_id = :user AND rows 
 
 -- name: export_owned
 -- Everything of an owner that its reader may see, superseded and cold too, in the order of ids.
-SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
-       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
+SELECT m.*, kin.sources, kin.successor
 FROM memory.readable(:tenant, :allowed, :now) m
+CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
 WHERE m.owner_scope = :owner AND (:after::text IS NULL OR m.memory_id > :after)
 ORDER BY m.memory_id LIMIT :limit;
 
 -- name: active_episodes
 -- The oldest active episodes that a principal may see and change.
-SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
-       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
+SELECT m.*, kin.sources, kin.successor
 FROM memory.visible(:tenant, :allowed, :now, :as_of, '{episodic}'::text[], false) m
+CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
 WHERE m.status = 'active' AND m.owner_scope = ANY (:allowed::text[])
 ORDER BY m.created_at, m.memory_id LIMIT :limit;
 
@@ -434,9 +441,9 @@ ORDER BY m.tenant_id, m.owner_scope, m.scope_key LIMIT :limit;
 
 -- name: quiet_episodes
 -- The oldest of them in one such place.
-SELECT m.*, memory.sources_of(:tenant, m.memory_id, :allowed, :now) AS sources,
-       memory.successor_of(:tenant, m.superseded_by, :allowed, :now) AS successor
+SELECT m.*, kin.sources, kin.successor
 FROM memory.visible(:tenant, :allowed, :now, :now, '{episodic}'::text[], false) m
+CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
 WHERE m.status = 'active' AND m.owner_scope = :owner AND m.scope_key = :scope_key
   AND m.used_at < :since AND m.updated_at < :since AND char_length(m.text) <= :chars
 ORDER BY m.created_at, m.memory_id LIMIT :limit;
