@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import asyncpg
 import pytest
 
 from caisson.common.envelope import Envelope
@@ -134,6 +135,42 @@ async def test_a_deletion_without_the_index_says_so_and_the_relay_ends_it(desk: 
     assert await desk.indexed() == set()
     assert await desk.receipt(receipt.id) == receipt.model_copy(update={"complete": True})
     assert (await desk.receipt(receipt.id)).complete, "and it stays so"
+
+
+async def test_a_deletion_that_dies_before_its_answer_has_a_receipt_which_completes_by_itself(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    reached = asyncio.Event()
+
+    class LastSeen(Outage):
+        """The index, to which the deletion's next step is on its way for ever."""
+
+        async def delete_memories(self, *_: object) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+    dying = asyncio.create_task(replace(desk, index=LastSeen(desk.index)).delete(id_))
+    await reached.wait()
+    dying.cancel()
+    await asyncio.gather(dying, return_exceptions=True)
+    [(job_id,)] = await desk.rows("SELECT job_id FROM memory.jobs WHERE tenant_id = $1")
+    receipt = await desk.receipt(id_)
+    assert (receipt.id, receipt.deleted, receipt.complete) == (job_id, [id_], False)
+    await desk.indexer.relay(64)
+    assert await desk.receipt(id_) == await desk.receipt(job_id) == receipt.model_copy(update={"complete": True})
+    with pytest.raises(NotFound, match="no such receipt"):
+        await desk.receipt(id_, caller=desk.caller("bo"))
+
+
+async def test_a_deletion_whose_receipt_cannot_be_kept_deletes_nothing(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    refused = f"tenant_id <> '{desk.tenant}'"
+    await desk.pool.execute(f"ALTER TABLE memory.jobs ADD CONSTRAINT refuses CHECK ({refused}) NOT VALID")
+    try:
+        with pytest.raises(asyncpg.CheckViolationError):
+            await desk.delete(id_)
+    finally:
+        await desk.pool.execute("ALTER TABLE memory.jobs DROP CONSTRAINT refuses")
+    assert (await desk.get(id_)).text == "Likes tea"
 
 
 async def test_a_receipt_is_told_to_whom_it_was_given_and_is_unknown_to_others(desk: Desk) -> None:

@@ -1,5 +1,6 @@
 """The whole service as a process, with the model and the engine that it comes with."""
 
+import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ import pytest
 from caisson.common import subjects
 from caisson.common.envelope import Envelope, open_envelope
 from caisson.common.errors import NotFound
-from caisson.common.memories import ById, Caller, MemoryView
+from caisson.common.memories import ById, Caller, MemoryView, Receipt, ReceiptOf
 from caisson.common.postgres import Pool, connect_pool
 from caisson.stack.nats import EmbeddedNats
 from caisson.stack.service_process import ServiceProcess
@@ -134,6 +135,33 @@ async def test_a_killed_service_indexes_after_its_restart_what_it_had_committed(
     waiting = "SELECT count(*) FROM memory.index_outbox WHERE tenant_id = $1"
     await eventually(lambda: _is_zero(database, waiting, caller.tenant_id), within_s=10)
     assert await gateway_bus.search(caller, "what does Ana drink") == ["Ana prefers tea over coffee"]
+
+
+async def test_a_service_killed_between_a_deletion_and_its_answer_has_the_receipt_when_it_is_back(
+    gateway_bus: Asking, service: ServiceProcess, database: Pool, caller: Caller
+) -> None:
+    [tea] = await gateway_bus.remember(caller, "Ana prefers tea over coffee")
+    assert service.process is not None
+    (engine,) = psutil.Process(service.process.pid).children()
+    engine.suspend()
+    deletion = asyncio.create_task(gateway_bus.delete(caller, tea.id))
+    await eventually(
+        lambda: _is_zero(database, "SELECT count(*) FROM memory.memories WHERE tenant_id = $1", caller.tenant_id)
+    )
+    assert not deletion.done()
+    service.process.send_signal(signal.SIGKILL)
+    engine.kill()
+    await service.process.wait()
+    deletion.cancel()
+    await service.start()
+
+    async def is_complete() -> bool:
+        asked = ReceiptOf(caller=caller, id=tea.id or "")
+        receipt = await gateway_bus.call(subjects.MEMORY_RECEIPT, asked, Receipt)
+        assert (receipt.deleted, receipt.count) == ([tea.id], 1)
+        return receipt.complete
+
+    await eventually(is_complete, within_s=10)
 
 
 async def _is_zero(database: Pool, sql: str, tenant: str) -> bool:

@@ -39,7 +39,10 @@ def erase_user(
 
 def receipt(
     context: typer.Context,
-    receipt_id: Annotated[str, typer.Argument(metavar="RECEIPT", help="Id of a receipt of forget or erase-user.")],
+    receipt_id: Annotated[
+        str,
+        typer.Argument(metavar="RECEIPT", help="Id of a receipt of forget or erase-user, or of a forgotten memory."),
+    ],
     tenant: Tenant = None,
     user: User = None,
     as_json: AsJson = False,

@@ -83,7 +83,7 @@ class MemoryCalls:
         return parse(Receipt, await self._transport.delete(_path(memory_id)))
 
     async def get_receipt(self, receipt_id: str) -> Receipt:
-        """Return the receipt of a deletion as it stands now: one that was not complete may be."""
+        """Return a deletion's receipt as it stands now, by its own id or the deleted memory's."""
         path = f"/v1/memories/receipts/{segment(receipt_id, field='receipt_id')}"
         return parse(Receipt, await self._transport.get(path))
 

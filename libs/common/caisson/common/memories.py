@@ -208,7 +208,7 @@ class Receipt(Message):
 
 
 class ReceiptOf(Called):
-    """The receipt of a deletion of the caller's own, as it stands now."""
+    """The receipt of a deletion of the caller's own, as it stands now; by its id or that of a memory that it took."""
 
     id: str
 

@@ -707,10 +707,12 @@ UPDATE memory.jobs SET leased_until = NULL WHERE leased_until IS NOT NULL;
 SELECT job_id, kind, done, state, receipt, leased_until > now() AS leased FROM memory.jobs
 WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind;
 
--- name: read_receipt$
--- A deletion's receipt; an erasure that no slice was saved of has none yet.
-SELECT receipt FROM memory.jobs
-WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind IN ('delete', 'erase_user') AND receipt <> '{}';
+-- name: read_receipt^
+-- A deletion's receipt, by its own id or by that of a memory that it took; an erasure that no slice was saved of has none yet.
+SELECT job_id, receipt FROM memory.jobs
+WHERE tenant_id = :tenant AND user_id = :user AND kind IN ('delete', 'erase_user') AND receipt <> '{}'
+  AND (job_id = :id OR receipt -> 'deleted' ? :id)
+ORDER BY created_at DESC LIMIT 1;
 
 -- name: complete_receipt!
 UPDATE memory.jobs SET receipt = receipt || '{"complete": true}'

@@ -47,7 +47,7 @@ def routes(memory: MemoryCalls) -> APIRouter:
 
     @router.get("/v1/memories/receipts/{receipt_id}", response_model=Receipt)
     async def get_receipt(request: Request, receipt_id: str) -> Response:
-        """Return the receipt of a deletion as it stands now; it is kept for 90 days."""
+        """Return a deletion's receipt as it stands now, by its own id or the deleted memory's, for 90 days."""
         _, whom = await memory.recognise(request)
         return answer(await memory.ask(subjects.MEMORY_RECEIPT, ReceiptOf(caller=whom, id=receipt_id), Receipt))
 

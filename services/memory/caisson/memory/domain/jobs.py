@@ -29,11 +29,12 @@ class Job:
 class Jobs(Protocol):
     """Where jobs are kept."""
 
-    async def record(self, kind: JobKind, principal: Principal, receipt: dict[str, Any]) -> str:
-        """Keep the receipt of work that was done at once; return its id."""
+    async def receipt(self, principal: Principal, id_: str) -> tuple[str, dict[str, Any]]:
+        """Return id and receipt of a deletion of the principal's own, by that id or by a memory that it took.
 
-    async def receipt(self, principal: Principal, job_id: str) -> dict[str, Any]:
-        """Return the receipt of a deletion of the principal's own; raise NotFound."""
+        Raises:
+            NotFound: when the principal has no such receipt.
+        """
 
     async def complete(self, principal: Principal, job_id: str) -> None:
         """Note that nothing is left of what a single deletion took."""

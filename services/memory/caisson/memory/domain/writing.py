@@ -96,8 +96,8 @@ class Correcting(Protocol):
 class Forgetting(Protocol):
     """The deleting side of the store."""
 
-    async def forget(self, id_: str, filter_: HardFilter) -> Forgotten:
-        """Delete a memory and everything made from it.
+    async def forget(self, id_: str, filter_: HardFilter) -> tuple[str, Forgotten]:
+        """Delete a memory and everything made from it, and return the id of the receipt that is kept with that.
 
         Raises:
             NotFound: when the principal may not see it.

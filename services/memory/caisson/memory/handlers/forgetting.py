@@ -12,6 +12,7 @@ from caisson.common.envelope import Envelope
 from caisson.common.errors import InvalidInput, NotFound
 from caisson.common.ids import TenantId, UserId
 from caisson.common.memories import ById, OfUser, Receipt, ReceiptOf
+from caisson.memory.domain import receipts
 from caisson.memory.domain.jobs import Job, JobKind, Jobs
 from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.relaying import Indexing
@@ -19,9 +20,6 @@ from caisson.memory.domain.writing import Forgetting, Forgotten
 from caisson.memory.handlers.callers import Clock, filter_of, owned_scope, principal_of
 
 FORGOTTEN = Counter("caisson_memory_forgotten_total", "Memories that were deleted on request")
-
-_UNSEEN = "unseen"
-"""Beside a kept receipt: what was touched of others', which completes it and is not told."""
 
 
 class ForgettingHandlers:
@@ -45,12 +43,11 @@ class ForgettingHandlers:
     async def delete(self, request: ById) -> Receipt:
         """Delete a memory and everything made from it."""
         filter_ = filter_of(request.caller, self._clock())
-        forgotten = await self._forgetting.forget(request.id, filter_)
+        receipt_id, forgotten = await self._forgetting.forget(request.id, filter_)
         complete = await self._follow(filter_.principal.tenant, forgotten)
-        told = _told(forgotten, complete=complete)
-        kept = told | {_UNSEEN: [one for one in _touched(forgotten) if one not in forgotten.seen]}
-        job_id = await self._jobs.record(JobKind.DELETE, filter_.principal, kept)
-        return Receipt(id=job_id, **told)
+        if complete:
+            await self._jobs.complete(filter_.principal, receipt_id)
+        return Receipt(id=receipt_id, **receipts.told(forgotten, complete=complete))
 
     async def erase_user(self, request: OfUser) -> Receipt:
         """Delete a page of everything of a user; the receipt counts all pages so far and says how to go on."""
@@ -73,16 +70,16 @@ class ForgettingHandlers:
         An erasure says how to go on with it, as its last page did.
         """
         principal = principal_of(request.caller)
-        told = await self._jobs.receipt(principal, request.id)
-        touched = [*told["deleted"], *told["rebuilt"], *told.pop(_UNSEEN, [])]
+        receipt_id, kept = await self._jobs.receipt(principal, request.id)
+        told, touched = receipts.read(kept)
         if (
             not told["complete"]
             and told["resume"] is None
             and await self._indexing.is_done(principal.tenant, touched)
         ):
-            await self._jobs.complete(principal, request.id)
+            await self._jobs.complete(principal, receipt_id)
             told = told | {"complete": True}
-        return Receipt(id=request.id, **told)
+        return Receipt(id=receipt_id, **told)
 
     async def end_session(self, fact: Envelope) -> None:
         """Delete the memories of a session that was deleted, page by page. What the index misses, its relay removes.
@@ -112,7 +109,7 @@ class ForgettingHandlers:
         more = await self._forgetting.owns(tenant, owner)
         if not more:
             await self._forgetting.forget_user(tenant, UserId(request.user_id))
-        page = _told(forgotten, complete=removed and not more)
+        page = receipts.told(forgotten, complete=removed and not more)
         summed = {name: page[name] + job.receipt.get(name, 0) for name in ("vectors", "tombstones", "count")}
         told = page | summed | {"resume": None if page["complete"] else job.job_id}
         state = {"owner": owner, "left": [] if removed else left}
@@ -125,20 +122,3 @@ class ForgettingHandlers:
         FORGOTTEN.inc(len(forgotten.deleted))
         self._tell()
         return removed and replaced
-
-
-def _touched(forgotten: Forgotten) -> tuple[str, ...]:
-    return (*forgotten.deleted, *forgotten.rebuilt)
-
-
-def _told(forgotten: Forgotten, *, complete: bool) -> dict[str, Any]:
-    return {
-        "deleted": [memory_id for memory_id in forgotten.deleted if memory_id in forgotten.seen],
-        "rebuilt": [memory_id for memory_id in forgotten.rebuilt if memory_id in forgotten.seen],
-        "vectors": forgotten.chunks,
-        "cache_epochs": forgotten.epochs,
-        "tombstones": forgotten.tombstones,
-        "complete": complete,
-        "resume": None,
-        "count": len(forgotten.deleted),
-    }

@@ -9,10 +9,13 @@ from caisson.common.ids import TenantId, UserId
 from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
+from caisson.memory.adapters.postgres.jobs import create_job
 from caisson.memory.adapters.postgres.reading import NO_SUCH_MEMORY
 from caisson.memory.adapters.postgres.rows import Row, gate
 from caisson.memory.adapters.postgres.summaries import Summaries
+from caisson.memory.domain import receipts
 from caisson.memory.domain.forgetting import Plan, plan
+from caisson.memory.domain.jobs import JobKind
 from caisson.memory.domain.principals import HardFilter, Principal
 from caisson.memory.domain.writing import Forgotten
 
@@ -29,16 +32,17 @@ class PostgresForgetting:
         self._accounts = accounts
         self._clock = clock
 
-    async def forget(self, id_: str, filter_: HardFilter) -> Forgotten:
-        """Delete a memory and everything made from it; raise NotFound or Denied."""
+    async def forget(self, id_: str, filter_: HardFilter) -> tuple[str, Forgotten]:
+        """Delete a memory and everything made from it, and keep the receipt; raise NotFound or Denied."""
         principal = filter_.principal
         async with self._accounts.writing(principal.tenant, principal.user) as (connection, _):
             row = await self._sql.read_memory(
                 connection, **gate(filter_), own=principal.own_scope, id=id_, as_of=None
             )
             check_owner(row, principal)
-            owner = row["owner_scope"]
-            return await self._forget(connection, principal, [row["memory_id"]], owner)
+            forgotten = await self._forget(connection, principal, [row["memory_id"]], row["owner_scope"])
+            receipt = receipts.kept(forgotten)
+            return await create_job(self._sql, connection, JobKind.DELETE, principal, receipt=receipt), forgotten
 
     async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
         """Delete up to `limit` memories of an owner, with everything made from them."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from caisson.common.errors import Conflict, NotFound
 from caisson.common.ids import new_id
-from caisson.common.postgres import Pool, acquire
+from caisson.common.postgres import Connection, Pool, acquire
 from caisson.memory.domain.jobs import Job, JobKind
 from caisson.memory.domain.principals import Principal
 
@@ -17,21 +17,13 @@ class PostgresJobs:
         self._sql = queries
         self._lease_s = float(lease_s)
 
-    async def record(self, kind: JobKind, principal: Principal, receipt: dict[str, Any]) -> str:
-        """Keep the receipt of work that was done at once."""
-        job_id = new_id("job")
-        await self._create(job_id, kind, principal, state={}, receipt=receipt, done=True)
-        return job_id
-
-    async def receipt(self, principal: Principal, job_id: str) -> dict[str, Any]:
-        """Return the receipt of a deletion of the principal's own; raise NotFound."""
+    async def receipt(self, principal: Principal, id_: str) -> tuple[str, dict[str, Any]]:
+        """Return id and receipt of a deletion of the principal's own; raise NotFound."""
         async with acquire(self._pool) as connection:
-            receipt: dict[str, Any] | None = await self._sql.read_receipt(
-                connection, job=job_id, tenant=principal.tenant, user=principal.user
-            )
-        if receipt is None:
+            row = await self._sql.read_receipt(connection, id=id_, tenant=principal.tenant, user=principal.user)
+        if row is None:
             raise NotFound("no such receipt")
-        return receipt
+        return row["job_id"], row["receipt"]
 
     async def complete(self, principal: Principal, job_id: str) -> None:
         """Note that nothing is left of what a single deletion took."""
@@ -40,8 +32,8 @@ class PostgresJobs:
 
     async def open(self, kind: JobKind, principal: Principal, state: dict[str, Any]) -> Job:
         """Begin a job and hold it."""
-        job_id = new_id("job")
-        await self._create(job_id, kind, principal, state=state, receipt={}, done=False)
+        async with acquire(self._pool) as connection:
+            job_id = await create_job(self._sql, connection, kind, principal, state=state)
         return await self.resume(kind, principal, job_id)
 
     async def resume(self, kind: JobKind, principal: Principal, job_id: str) -> Job:
@@ -77,24 +69,26 @@ class PostgresJobs:
         async with acquire(self._pool) as connection:
             await self._sql.release_jobs(connection)
 
-    async def _create(
-        self,
-        job_id: str,
-        kind: JobKind,
-        principal: Principal,
-        *,
-        state: dict[str, Any],
-        receipt: dict[str, Any],
-        done: bool,
-    ) -> None:
-        async with acquire(self._pool) as connection:
-            await self._sql.create_job(
-                connection,
-                job=job_id,
-                tenant=principal.tenant,
-                user=principal.user,
-                kind=kind,
-                state=state,
-                receipt=receipt,
-                done=done,
-            )
+
+async def create_job(
+    queries: Any,
+    connection: Connection,
+    kind: JobKind,
+    principal: Principal,
+    *,
+    state: dict[str, Any] | None = None,
+    receipt: dict[str, Any] | None = None,
+) -> str:
+    """Begin a job that `state` tells or, in the transaction that did it, keep its `receipt`; return the job's id."""
+    job_id = new_id("job")
+    await queries.create_job(
+        connection,
+        job=job_id,
+        tenant=principal.tenant,
+        user=principal.user,
+        kind=kind,
+        state=state or {},
+        receipt=receipt or {},
+        done=receipt is not None,
+    )
+    return job_id
