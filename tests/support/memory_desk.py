@@ -146,6 +146,7 @@ class Desk:
     chat: Chat | None = None
     consolidated_from: int = 5
     lease_s: float = 60
+    answered_within_s: float = 8
     readiness: IndexReadiness = field(default_factory=lambda: IndexReadiness(IndexState()))
     tenant: TenantId = field(default_factory=lambda: TenantId(f"tenant {uuid4().hex[:8]}"))
     user: str = "ana"
@@ -190,7 +191,13 @@ class Desk:
         self.reconciling = ReconcilingHandlers(self.reconciler, wake=_nothing)
         self.recall = RecallHandlers(
             Recaller(
-                searcher=Searcher(recent, self.index, FullText(pool, queries), readiness=self.readiness),
+                searcher=Searcher(
+                    recent,
+                    self.index,
+                    FullText(pool, queries),
+                    readiness=self.readiness,
+                    answered_within_s=self.answered_within_s,
+                ),
                 store=read,
                 retrievals=retrievals,
                 thresholds=self.thresholds,

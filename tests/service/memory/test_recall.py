@@ -1,5 +1,7 @@
 """Recall: what is told, what is not, and what an answer says about it."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -8,6 +10,9 @@ import pytest
 from caisson.common.errors import InvalidInput, Unavailable
 from caisson.common.memories import Provenance
 from caisson.common.recalls import Search
+from caisson.memory.domain.indexing import Candidates, IndexQuery
+from caisson.memory.domain.principals import HardFilter
+from tests.support.eventually import eventually
 from tests.support.memory_desk import Desk, Outage
 
 
@@ -61,6 +66,34 @@ async def test_an_embedder_that_is_away_leaves_the_terms(desk: Desk) -> None:
     assert told.diagnostics.degraded == ["embedder: the embedder is away"]
     with pytest.raises(Unavailable, match="the embedder is away"):
         await desk.recalled("NW-5104", on_degraded="fail")
+
+
+async def test_an_index_that_hangs_is_waited_for_once_and_asked_again_when_it_answers(desk: Desk) -> None:
+    answers = asyncio.Event()
+    asked: list[IndexQuery] = []
+
+    class Hanging(Outage):
+        async def search(self, query: IndexQuery, filter_: HardFilter) -> Candidates:
+            asked.append(query)
+            await answers.wait()
+            found: Candidates = await desk.index.search(query, filter_)
+            return found
+
+    await desk.store("the ledger listens on port 8081")
+    hanging = replace(desk, index=Hanging(desk.index), answered_within_s=0.05)
+    for number in range(5):
+        told = await hanging.recalled(f"which port has the ledger, {number}")
+        assert (len(told.hits), told.diagnostics.backend) == (1, "sql_bm25")
+        assert told.diagnostics.degraded == ["vector: no answer in 0.05 s"]
+        assert len(asked) == 1, "the second recall does not wait"
+    with pytest.raises(Unavailable, match="no answer"):
+        await hanging.recalled("which port has the ledger", on_degraded="fail")
+    answers.set()
+
+    async def is_whole() -> bool:
+        return (await hanging.recalled("which port has the ledger")).diagnostics.degraded == []
+
+    await eventually(is_whole)
 
 
 async def test_a_point_that_the_store_does_not_confirm_is_counted_and_not_told(desk: Desk) -> None:

@@ -11,7 +11,7 @@ import structlog
 from caisson.common.errors import Unavailable
 from caisson.memory.domain.embedding import IndexReadiness, IndexState
 from caisson.memory.domain.indexing import Candidates, Embedder, Index, IndexQuery, Vector
-from caisson.memory.domain.patience import answered_within
+from caisson.memory.domain.patience import Patience
 from caisson.memory.domain.principals import HardFilter
 
 INDEX_BACKEND = "vector"
@@ -49,15 +49,22 @@ class Searched:
 
 
 class Searcher:
-    """Embeds and searches; every search tries the whole way again, so that it recovers by itself."""
+    """Embeds and searches; every search tries the whole way that answers, so that it recovers by itself."""
 
     def __init__(
-        self, embedder: Embedder, index: Index, fulltext: FullText, *, readiness: IndexReadiness | None = None
+        self,
+        embedder: Embedder,
+        index: Index,
+        fulltext: FullText,
+        *,
+        readiness: IndexReadiness | None = None,
+        answered_within_s: float = _ANSWERED_WITHIN_S,
     ) -> None:
         self._embedder = embedder
         self._index = index
         self._fulltext = fulltext
         self._readiness = readiness or IndexReadiness(IndexState())
+        self._embedding, self._searching = Patience(answered_within_s), Patience(answered_within_s)
         self._away: set[str] = set()
 
     async def embed(self, query: str, *, may_degrade: bool) -> Embedded:
@@ -67,7 +74,7 @@ class Searcher:
             Unavailable: the embedder is away and the caller would rather have no answer than a lesser one.
         """
         try:
-            vector = await answered_within(_ANSWERED_WITHIN_S, self._embed(query))
+            vector = await self._embedding.answer(lambda: self._embed(query))
         except Unavailable as error:
             reason = self._is_away("embedder", error, may_degrade=may_degrade)
             return Embedded(query=query, vector=None, degraded=(reason,))
@@ -84,7 +91,7 @@ class Searcher:
         asked = IndexQuery(dense=embedded.vector, text=embedded.query, limit=limit)
         try:
             self._readiness.check_whole()
-            candidates = await answered_within(_ANSWERED_WITHIN_S, self._index.search(asked, filter_))
+            candidates = await self._searching.answer(lambda: self._index.search(asked, filter_))
             self._is_back("vector")
         except Unavailable as error:
             degraded = (*degraded, self._is_away("vector", error, may_degrade=may_degrade))
