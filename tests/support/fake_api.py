@@ -7,7 +7,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -15,10 +15,13 @@ from typing import Any, Self
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.support.played_runs import Behaviour, FakeRun, now
+from tests.support.fake_api_administration import FakeAdministration
+from tests.support.fake_api_answers import RawStream, problem
+from tests.support.fake_api_runs import FakeRuns
+from tests.support.played_runs import Behaviour, FakeRun
 
 PLATFORM_KEY = "csn_0123456789abcdef01_" + "ab" * 32
 TENANT_KEY = "csn_fedcba987654321098_" + "cd" * 32
@@ -38,19 +41,7 @@ class Recorded:
     body: Any
 
 
-@dataclass
-class RawStream:
-    """An event stream as bytes; one that is not `clean` ends with the connection cut."""
-
-    data: bytes
-    clean: bool = True
-
-
-class Cut(Exception):
-    """Makes the server drop the connection in the middle of an answer."""
-
-
-class FakeApi:
+class FakeApi(FakeRuns, FakeAdministration):
     """The server: `with FakeApi() as api:` runs it on a thread of its own. Tests read and set its fields."""
 
     def __init__(self) -> None:
@@ -185,229 +176,3 @@ class FakeApi:
         else:
             self.answers[key] = digest, answer
         return answer
-
-    def _start(self, request: Request, body: dict[str, Any]) -> FakeRun | Response:
-        for name, value in (("user", request.state.user), ("tenant", request.state.tenant)):
-            if value is None:
-                return problem(
-                    422, f"{name}_required", f"a platform key must name the {name}", f"Caisson-{name.title()}"
-                )
-        unknown = sorted(body.keys() - RUN_FIELDS)
-        if unknown:
-            return problem(422, "invalid_input", "1 field is not valid", unknown[0], "Extra inputs are not permitted")
-        if body.get("limits", {}).get("memory_mib", 0) > 2048:
-            return problem(422, "limit_exceeded", "memory_mib: at most 2048", "limits.memory_mib", "at most 2048")
-        if (session_id := body.get("session_id")) is not None:
-            session = self._session(session_id)
-            if session is None:
-                return problem(404, "not_found", "no such session")
-            if session["deleting_at"]:
-                return problem(409, "session_deleting", "no run begins in it")
-        run = FakeRun(len(self.runs) + 1, body, request.state.tenant, request.state.user)
-        run.events.append(("run.queued", {}))
-        self.runs[run.id] = run
-        task = asyncio.create_task(run.play(self.behaviours))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return run
-
-    async def _create_run(self, request: Request) -> Response:
-        run = self._start(request, request.state.body)
-        return run if isinstance(run, Response) else JSONResponse(run.document, 202)
-
-    async def _exec(self, request: Request) -> Response:
-        given = dict(request.state.body)
-        bash = {name: given.pop(name) for name in ("command", "timeout_s") if name in given}
-        run = self._start(request, {**given, "steps": [{"bash": bash}]})
-        if isinstance(run, Response):
-            return run
-        await asyncio.to_thread(self.exec_gate.wait)
-        await self._until_final(run, 60)
-        return JSONResponse({**run.document["steps"][0], "run_id": run.id, "run_status": run.document["status"]})
-
-    async def _until_final(self, run: FakeRun, wait_s: float) -> None:
-        try:
-            async with asyncio.timeout(wait_s), run.changed:
-                await run.changed.wait_for(lambda: run.final)
-        except TimeoutError:
-            return
-
-    def _find(self, request: Request) -> FakeRun | Response:
-        if request.state.tenant is None:
-            return problem(422, "tenant_required", "a platform key must name the tenant", "Caisson-Tenant")
-        run = self.runs.get(request.path_params["run_id"])
-        if run is None or request.state.tenant != run.document["tenant_id"]:
-            return problem(404, "not_found", "no such run")
-        return run
-
-    async def _get_run(self, request: Request) -> Response:
-        run = self._find(request)
-        if isinstance(run, Response):
-            return run
-        await self._until_final(run, float(request.query_params.get("wait_s", 0)))
-        return JSONResponse(run.document)
-
-    async def _list_runs(self, request: Request) -> Response:
-        if request.state.tenant is None:
-            return problem(422, "tenant_required", "a platform key must name the tenant", "Caisson-Tenant")
-        wanted = {
-            name: request.query_params[name] for name in ("status", "session_id") if name in request.query_params
-        }
-        found = [
-            {**run.document, "steps": [{**step, "stdout": None, "stderr": None} for step in run.document["steps"]]}
-            for run in reversed(self.runs.values())
-            if wanted.items() <= run.document.items() and run.document["tenant_id"] == request.state.tenant
-        ]
-        return page(request, found)
-
-    async def _cancel_run(self, request: Request) -> Response:
-        run = self._find(request)
-        if isinstance(run, Response):
-            return run
-        run.cancelled.set()
-        if not any(self.behaviours.get(command, Behaviour()).deaf for command in run.commands):
-            await self._until_final(run, 2)
-        return JSONResponse(run.document, 202)
-
-    async def _events(self, request: Request) -> Response:
-        if self.streams:
-            raw = self.streams.popleft()
-            return raw if isinstance(raw, Response) else event_stream(_raw(raw))
-        run = self._find(request)
-        if isinstance(run, Response):
-            return run
-        after = int(request.headers.get("last-event-id", "0"))
-        if run.final and after >= len(run.events):
-            return Response(status_code=204)
-        return event_stream(run.frames(after))
-
-    async def _output(self, request: Request) -> Response:
-        run = self._find(request)
-        if isinstance(run, Response):
-            return run
-        data = run.outputs.get((request.path_params["step_id"], request.path_params["name"]))
-        if data is None:
-            return problem(404, "not_found", "no such output")
-        start = int(request.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
-        return Response(data[start:], 206 if start else 200, media_type="application/octet-stream")
-
-    async def _create_session(self, request: Request) -> Response:
-        if request.state.user is None:
-            return problem(422, "user_required", "a platform key must name the user", "Caisson-User")
-        session = {
-            "id": f"ses_{len(self.sessions) + len(self.deleted_sessions)}",
-            "tenant_id": request.state.tenant,
-            "user_id": request.state.user,
-            "metadata": (request.state.body or {}).get("metadata", {}),
-            "created_at": now(),
-            "deleting_at": None,
-        }
-        self.sessions.append(session)
-        return JSONResponse(session, 201)
-
-    async def _list_sessions(self, request: Request) -> Response:
-        return page(request, self.sessions[::-1])
-
-    async def _get_session(self, request: Request) -> Response:
-        found = self._session(request.path_params["session_id"])
-        return JSONResponse(found) if found else problem(404, "not_found", "no such session")
-
-    async def _delete_session(self, request: Request) -> Response:
-        session_id = request.path_params["session_id"]
-        found = self._session(session_id)
-        if found is None:
-            gone = session_id in self.deleted_sessions
-            return Response(status_code=204) if gone else problem(404, "not_found", "no such session")
-        found["deleting_at"] = found["deleting_at"] or now()
-        own = {id_: run for id_, run in self.runs.items() if run.document["session_id"] == session_id}
-        for run in own.values():
-            run.cancelled.set()
-        if not all(run.final for run in own.values()):
-            return JSONResponse(found, 202)
-        self.sessions.remove(found)
-        self.deleted_sessions.add(session_id)
-        self.runs = {id_: run for id_, run in self.runs.items() if id_ not in own}
-        return Response(status_code=204)
-
-    def _session(self, session_id: str) -> dict[str, Any] | None:
-        return next((item for item in self.sessions if item["id"] == session_id), None)
-
-    async def _put_tenant(self, request: Request) -> Response:
-        tenant = self.tenants.setdefault(request.path_params["tenant_id"], {"uid": 10001, "max_concurrency": 32})
-        tenant.update(request.state.body, id=request.path_params["tenant_id"])
-        return JSONResponse(tenant)
-
-    async def _get_tenant(self, request: Request) -> Response:
-        tenant = self.tenants.get(request.path_params["tenant_id"])
-        return JSONResponse(tenant) if tenant else problem(404, "not_found", "no such tenant")
-
-    async def _put_credential(self, request: Request) -> Response:
-        self.credentials[request.path_params["tenant_id"], request.path_params["upstream"]] = request.state.body
-        return JSONResponse({"upstream": request.path_params["upstream"]})
-
-    async def _delete_credential(self, request: Request) -> Response:
-        del self.credentials[request.path_params["tenant_id"], request.path_params["upstream"]]
-        return Response(status_code=204)
-
-    async def _create_key(self, request: Request) -> Response:
-        body = request.state.body
-        key_id = f"csn_{len(self.keys):018x}"
-        shown = {"id": key_id, "prefix": key_id, "name": body["name"], "tenant_id": body.get("tenant_id")}
-        self.keys.append({**shown, "created_at": now(), "revoked_at": None})
-        return JSONResponse({**shown, "key": f"{key_id}_secret"}, 201)
-
-    async def _list_keys(self, request: Request) -> Response:
-        return page(request, self.keys[::-1])
-
-    async def _revoke_key(self, request: Request) -> Response:
-        for key in self.keys:
-            if key["id"] == request.path_params["key_id"]:
-                key["revoked_at"] = now()
-                return Response(status_code=204)
-        return problem(404, "not_found", "no such key")
-
-    async def _list_security_events(self, request: Request) -> Response:
-        since = request.query_params.get("since", "")
-        return page(request, [event for event in self.security_events if event["occurred_at"] >= since])
-
-    async def _readyz(self, _: Request) -> Response:
-        if self.ready:
-            return JSONResponse({"status": "ok", "checks": ["bus", "database"]})
-        return JSONResponse({"status": "unavailable", "failing": {"bus": "not connected"}}, 503)
-
-
-RUN_FIELDS = {
-    "session_id", "steps", "env", "datasets", "upstreams", "limits", "on_failure", "on_lost", "metadata", "workspace",
-    "interactive", "artifacts", "files",
-}  # fmt: skip
-
-
-def problem(
-    status: int,
-    code: str,
-    detail: str,
-    field_name: str | None = None,
-    message: str | None = None,
-    *,
-    headers: dict[str, str] | None = None,
-) -> Response:
-    body: dict[str, Any] = {"type": f"urn:caisson:problem:{code}", "status": status, "detail": detail, "code": code}
-    if field_name:
-        body["errors"] = [{"field": field_name, "message": message or detail}]
-    return JSONResponse(body, status, headers=headers, media_type="application/problem+json")
-
-
-def page(request: Request, items: list[dict[str, Any]]) -> Response:
-    start, limit = int(request.query_params.get("cursor", 0)), int(request.query_params.get("limit", 50))
-    more = start + limit < len(items)
-    return JSONResponse({"items": items[start : start + limit], "next_cursor": str(start + limit) if more else None})
-
-
-def event_stream(frames: AsyncIterator[bytes]) -> Response:
-    return StreamingResponse(frames, media_type="text/event-stream")
-
-
-async def _raw(stream: RawStream) -> AsyncIterator[bytes]:
-    yield stream.data
-    if not stream.clean:
-        raise Cut

@@ -23,7 +23,8 @@ from caisson.client.errors import (
 )
 from caisson.client.requests import Bash, Limits, StepSpec, TenantSettings
 from caisson.client.retrying import Retries
-from tests.support.fake_api import PLATFORM_KEY, TENANT_KEY, FakeApi, problem
+from tests.support.fake_api import PLATFORM_KEY, TENANT_KEY, FakeApi
+from tests.support.fake_api_answers import problem
 from tests.support.played_runs import Behaviour
 
 SOON = Retries(first_delay_s=0.01, give_up_after_s=0.1)

@@ -8,7 +8,8 @@ import pytest
 
 from caisson.client import exit_codes
 from tests.support.command_line import caisson
-from tests.support.fake_api import PLATFORM_KEY, TENANT_KEY, FakeApi, problem
+from tests.support.fake_api import PLATFORM_KEY, TENANT_KEY, FakeApi
+from tests.support.fake_api_answers import problem
 from tests.support.played_runs import Behaviour
 
 

@@ -13,7 +13,8 @@ from caisson.client.retrying import Retries
 from tests.service.client.conftest import QUICK
 from tests.support.cutting_relay import CuttingRelay
 from tests.support.eventually import eventually
-from tests.support.fake_api import PLATFORM_KEY, FakeApi, RawStream, problem
+from tests.support.fake_api import PLATFORM_KEY, FakeApi
+from tests.support.fake_api_answers import RawStream, problem
 from tests.support.played_runs import Behaviour, durable, frame
 
 FINISHED = durable(9, "run.finished", status="succeeded")

@@ -11,7 +11,8 @@ from caisson.client.retrying import Retries
 from tests.service.client.conftest import QUICK
 from tests.support.cutting_relay import CuttingRelay
 from tests.support.eventually import eventually
-from tests.support.fake_api import PLATFORM_KEY, FakeApi, problem
+from tests.support.fake_api import PLATFORM_KEY, FakeApi
+from tests.support.fake_api_answers import problem
 
 BRIEF = Retries(first_delay_s=0.01, max_delay_s=0.02, give_up_after_s=0.2)
 
