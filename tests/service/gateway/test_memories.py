@@ -9,10 +9,12 @@ import asyncpg
 import httpx
 import pytest
 
+from caisson.common.memories import Changes
 from caisson.stack.service_process import ServiceProcess
 from tests.support.gateway import Ground, client
 
 MILLISECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+CHANGEABLE = set(Changes.model_fields)
 pytestmark = pytest.mark.usefixtures("memory")
 
 
@@ -52,6 +54,23 @@ async def test_a_memory_is_remembered_found_corrected_and_forgotten(product: htt
     assert (await product.get("/v1/memories/receipts/job_00000000000000000000000000")).status_code == 404
     assert (await product.get(path)).status_code == 404
     assert (await product.post("/v1/memories/search", json={"query": "where do I live"})).json()["hits"] == []
+
+
+async def test_null_removes_an_end_and_is_refused_where_there_is_none(product: httpx.AsyncClient) -> None:
+    ends = {"valid_to": "2040-01-01T00:00:00.000Z", "expires_at": "2040-02-01T00:00:00.000Z"}
+    path = f"/v1/memories/{await remember(product, 'the lease ends in winter', **ends)}"
+    kept = (await product.patch(path, json={"importance": 0.9})).json()
+    assert {name: kept[name] for name in ends} == ends, "what is left out stays"
+    for removed in ends:
+        changed = await product.patch(path, json={removed: None})
+        assert (changed.status_code, changed.json()[removed]) == (200, None), changed.text
+    assert (await product.get(path)).json()["version"] == 4
+    for name in CHANGEABLE - {"valid_to", "expires_at"}:
+        refused = await product.patch(path, json={name: None})
+        assert (refused.status_code, [error["field"] for error in refused.json()["errors"]]) == (422, [name])
+    described = (await product.get("/openapi.json")).json()["components"]["schemas"]["ChangesRequest"]["properties"]
+    nullable = {name for name, told in described.items() if {"type": "null"} in told.get("anyOf", [])}
+    assert (set(described), nullable) == (CHANGEABLE, {"valid_to", "expires_at"})
 
 
 async def test_a_list_of_memories_is_answered_one_by_one_and_read_in_pages(product: httpx.AsyncClient) -> None:

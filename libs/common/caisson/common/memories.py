@@ -3,9 +3,9 @@
 Invariant: whose a request is stands in its `caller` alone, which the gateway makes.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from caisson.common.messages import Id, Message, Text
 from caisson.common.moments import Moment, Shown
@@ -155,6 +155,9 @@ class MemoryPage(Message):
     next_before: str | None
 
 
+Removable = Literal["valid_to", "expires_at"]
+
+
 class Changes(Message):
     """What to change of a memory: None stays. Identity, tenant and scopes' owner cannot be changed by metadata."""
 
@@ -170,9 +173,16 @@ class Changes(Message):
 
 
 class PatchMemory(Changes, Called):
-    """Correct a memory."""
+    """Correct a memory. What `removes` names has no end from then on."""
 
     id: Text
+    removes: list[Removable] = []
+
+    @model_validator(mode="after")
+    def _refuse_both(self) -> Self:
+        if both := [name for name in self.removes if getattr(self, name) is not None]:
+            raise ValueError(f"{both[0]} is both given and removed")
+        return self
 
 
 class HistoryEntry(Message):

@@ -241,14 +241,15 @@ WHERE m.tenant_id = expired.tenant_id AND m.memory_id = expired.memory_id
 RETURNING m.memory_id, m.user_id;
 
 -- name: correct_memory^
--- What is null stays. A text comes with everything that is derived from it.
+-- What is null stays, but for ends that are removed. A text comes with everything that is derived from it.
 WITH fresh AS (
     UPDATE memory.memories SET
         text = coalesce(:text, text), content_hash = coalesce(:content_hash, content_hash),
         trust = coalesce(:trust, trust), importance = coalesce(:importance, importance),
-        confidence = coalesce(:confidence, confidence), valid_to = coalesce(:valid_to, valid_to),
-        expires_at = coalesce(:expires_at, expires_at), tags = coalesce(:tags, tags),
+        confidence = coalesce(:confidence, confidence), tags = coalesce(:tags, tags),
         metadata = coalesce(:metadata, metadata),
+        valid_to = CASE WHEN :endless::boolean THEN NULL ELSE coalesce(:valid_to, valid_to) END,
+        expires_at = CASE WHEN :kept_for_good::boolean THEN NULL ELSE coalesce(:expires_at, expires_at) END,
         status = CASE WHEN :wake THEN 'active' ELSE status END,
         used_at = CASE WHEN :wake THEN :now ELSE used_at END
     WHERE tenant_id = :tenant AND memory_id = :memory
@@ -263,6 +264,12 @@ WITH fresh AS (
 )
 SELECT fresh.*, fresh.superseded_by AS successor, kin.sources
 FROM fresh CROSS JOIN LATERAL memory.kin_of(:tenant, fresh.memory_id, NULL, :allowed, :now) kin;
+
+-- name: first_end_of_sources$
+-- When the first of what a memory was made from expires.
+SELECT min(source.expires_at) FROM memory.sources s
+JOIN memory.memories source ON source.tenant_id = s.tenant_id AND source.memory_id = s.source_id
+WHERE s.tenant_id = :tenant AND s.memory_id = :memory;
 
 -- name: twin_of$
 -- Another memory that already holds the place that a changed text would take.

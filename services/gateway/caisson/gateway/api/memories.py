@@ -15,7 +15,6 @@ from caisson.common.memories import (
     ListMemories,
     MemoryPage,
     MemoryView,
-    PatchMemory,
     Receipt,
     Remember,
     RememberedAll,
@@ -90,10 +89,9 @@ def routes(memory: MemoryCalls, idempotency: Idempotency) -> APIRouter:
 
     @router.patch("/v1/memories/{memory_id}", response_model=MemoryView)
     async def patch_memory(request: Request, memory_id: str, body: ChangesRequest) -> Response:
-        """Correct a memory; what is left out stays."""
+        """Correct a memory; what is left out stays, and null removes `valid_to` or `expires_at`."""
         _, whom = await memory.recognise(request)
-        given = body.model_dump(exclude_unset=True)
-        message = PatchMemory.model_validate({"caller": whom, "id": memory_id} | given)
+        message = body.message(whom, memory_id)
         return answer(await memory.ask(subjects.MEMORY_PATCH, message, MemoryView))
 
     @router.delete("/v1/memories/{memory_id}", response_model=Receipt)

@@ -1,12 +1,15 @@
 """The bodies of `/v1/memories` that are no message of the memory service as it is."""
 
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from caisson.common.errors import InvalidInput
-from caisson.common.memories import Changes, MemoryFields, MemoryView, NewMemory
+from caisson.common.memories import Caller, Changes, MemoryFields, MemoryView, NewMemory, PatchMemory, Removable
 from caisson.common.messages import Message, Text
+from caisson.common.moments import Moment
+
+_REMOVABLE: tuple[str, ...] = get_args(Removable)
 
 
 class RememberRequest(MemoryFields):
@@ -31,15 +34,35 @@ class RememberRequest(MemoryFields):
         return [NewMemory.model_validate(self.model_dump(exclude={"memories"}, exclude_unset=True))]
 
 
+def _only_ends_may_be_null(schema: dict[str, Any]) -> None:
+    for name in schema["properties"].keys() - set(_REMOVABLE):
+        described = schema["properties"][name]
+        [kind] = [kind for kind in described.pop("anyOf") if kind != {"type": "null"}]
+        described.update(kind)
+
+
 class ChangesRequest(Changes):
-    """The body of PATCH /v1/memories/{id}. What is left out stays; null would read as an order and change nothing."""
+    """The body of PATCH /v1/memories/{id}. What is left out stays; null removes an end, and is refused elsewhere: it
+    would read as an order and change nothing.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_only_ends_may_be_null)
+
+    valid_to: Moment | None = Field(default=None, description="until when it is true; null: without an end")
+    expires_at: Moment | None = Field(default=None, description="until when it is kept; null: for good")
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuse_null(cls, value: Any) -> Any:
-        if value is None:
+    def _refuse_null(cls, value: Any, told: ValidationInfo) -> Any:
+        if value is None and told.field_name not in _REMOVABLE:
             raise ValueError("must not be null; what is left out stays")
         return value
+
+    def message(self, caller: Caller, memory_id: str) -> PatchMemory:
+        """Return what the memory service is asked; there, what is removed is named, and None stays."""
+        given = self.model_dump(exclude_unset=True)
+        removes = [name for name in _REMOVABLE if name in given and given[name] is None]
+        return PatchMemory.model_validate({"caller": caller, "id": memory_id, "removes": removes} | given)
 
 
 class MemoryList(Message):

@@ -8,7 +8,7 @@ from typing import Any
 from caisson.common.errors import InvalidInput
 from caisson.common.memories import NewMemory
 from caisson.memory.domain.hashing import content_hash, context_key, fact_key, scope_key
-from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.layers import FACTUAL, Layer
 from caisson.memory.domain.lifetimes import SESSION_LIMIT
 from caisson.memory.domain.memories import Origin
 from caisson.memory.domain.moments import in_utc
@@ -71,7 +71,7 @@ class Draft:
     @property
     def is_fact(self) -> bool:
         """Whether a newer one of the same subject and attribute replaces it."""
-        return self.fact_key is not None and self.layer in {Layer.SEMANTIC, Layer.PROCEDURAL}
+        return self.fact_key is not None and self.layer in FACTUAL
 
     @property
     def is_confirmed(self) -> bool:

@@ -12,6 +12,10 @@ class Layer(StrEnum):
     PROCEDURAL = "procedural"
 
 
+FACTUAL = frozenset({Layer.SEMANTIC, Layer.PROCEDURAL})
+"""Where a newer fact of the same subject and attribute replaces the older."""
+
+
 class Status(StrEnum):
     """Active is searched; cold is listed and woken; superseded is history."""
 

@@ -10,6 +10,9 @@ from caisson.memory.domain.layers import Layer, Status
 
 ProvenanceKind = Literal["person", "run", "tool", "consolidation", "distillation", "import"]
 
+SUMMARIES: frozenset[ProvenanceKind] = frozenset({"consolidation", "distillation"})
+"""What is made again where a source of it changes, and ends when the first of them does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caisson.memory.domain.drafting import Draft
-from caisson.memory.domain.layers import Layer
+from caisson.memory.domain.layers import FACTUAL, Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,4 +86,4 @@ def _says_the_same(draft: Draft, row: Standing) -> bool:
 
 
 def _adds_no_fact(draft: Draft) -> bool:
-    return draft.fact_key is None and draft.layer in {Layer.SEMANTIC, Layer.PROCEDURAL}
+    return draft.fact_key is None and draft.layer in FACTUAL

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
 from caisson.common.ids import TenantId, UserId
 from caisson.memory.domain.drafting import Draft, Wording
+from caisson.memory.domain.ends import End
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter, Principal
 
@@ -52,8 +52,8 @@ class Correction:
     wording: Wording | None = None
     importance: float | None = None
     confidence: float | None = None
-    valid_to: datetime | None = None
-    expires_at: datetime | None = None
+    valid_to: End | None = None
+    expires_at: End | None = None
     tags: tuple[str, ...] | None = None
     metadata: dict[str, Any] | None = None
     wake: bool = False
@@ -89,7 +89,9 @@ class Correcting(Protocol):
         Raises:
             NotFound: when it may not see it either.
             Denied: when the memory is another owner's.
-            Conflict: when it is at another version, superseded, or would repeat another memory.
+            Conflict: when it is at another version, superseded, would repeat another memory, or would be true beside
+                the fact that follows it.
+            InvalidInput: when an end is not one that it may have.
         """
 
 

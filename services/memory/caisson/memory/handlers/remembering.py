@@ -8,9 +8,10 @@ from prometheus_client import Counter
 from caisson.common import subjects
 from caisson.common.bus import Bus
 from caisson.common.errors import InvalidInput
-from caisson.common.memories import MemoryView, PatchMemory, Remember, Remembered, RememberedAll
+from caisson.common.memories import MemoryView, PatchMemory, Remember, Remembered, RememberedAll, Removable
 from caisson.memory.domain.admission import Admitted, Rejected, admit, check_size, refuse_text, trust_of
 from caisson.memory.domain.drafting import Draft, check_metadata, check_tags, draft, word
+from caisson.memory.domain.ends import End, Endless
 from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import HardFilter
@@ -152,9 +153,13 @@ def _correction(request: PatchMemory, filter_: HardFilter) -> Correction:
         wording=wording,
         importance=None if request.importance is None else float(request.importance),
         confidence=None if request.confidence is None else float(request.confidence),
-        valid_to=in_utc(request.valid_to, "valid_to"),
-        expires_at=in_utc(request.expires_at, "expires_at"),
+        valid_to=_end(request, "valid_to"),
+        expires_at=_end(request, "expires_at"),
         tags=None if request.tags is None else check_tags(request.tags, "tags"),
         metadata=None if request.metadata is None else check_metadata(request.metadata, "metadata"),
         wake=request.status == "active",
     )
+
+
+def _end(request: PatchMemory, name: Removable) -> End | None:
+    return Endless() if name in request.removes else in_utc(getattr(request, name), name)
