@@ -83,6 +83,20 @@ async def test_the_command_line_does_the_same(plane: Plane) -> None:
         "The deploy port is 8081"
     ]
 
+    lent = ("add", "The ladder is lent to Bo", "--valid-from", "2026-01-01", "--valid-to", "2026-01-02T10:00Z")
+    ladder = (await command(here, *lent, "--expires", "2040-01-01", "--json"))["id"]
+    assert "ladder" not in (await run(here, "search", "where is the ladder")).stdout
+    whole = await command(here, "edit", ladder, "--no-valid-to", "--no-expiry", "--json")
+    assert (whole["valid_to"], whole["expires_at"]) == (None, None)
+    assert "ladder" in (await run(here, "search", "where is the ladder")).stdout
+    assert (await command(here, "forget", ladder, "--json"))["complete"] is True
+
+    distilled = await run(here, "distil", "-", "--target", "1", stdin="the roof is flat\nthe roof is flat\n")
+    while distilled.code == 75:
+        job = distilled.stderr.split("--resume ")[1].split()[0]
+        distilled = await run(here, "distil", "--resume", job)
+    assert (distilled.code, distilled.stdout) == (0, "the roof is flat\n")
+
     receipt = await command(here, "forget", memory_id, "--json")
     assert (receipt["deleted"], receipt["complete"]) == ([memory_id], True)
     assert await command(here, "receipt", receipt["id"], "--json") == receipt

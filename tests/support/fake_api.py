@@ -56,7 +56,7 @@ class FakeApi(FakeRuns, FakeAdministration):
         self.requests: list[Recorded] = []
         self.runs: dict[str, FakeRun] = {}
         self.behaviours: dict[str, Behaviour] = {}
-        self.refusals: deque[Response] = deque()
+        self.scripted: deque[Response] = deque()
         self.streams: deque[RawStream | Response] = deque()
         self.sessions: list[dict[str, Any]] = []
         self.deleted_sessions: set[str] = set()
@@ -129,6 +129,9 @@ class FakeApi(FakeRuns, FakeAdministration):
             ("/v1/keys", "GET", self._list_keys),
             ("/v1/keys/{key_id}", "DELETE", self._revoke_key),
             ("/v1/security-events", "GET", self._list_security_events),
+            ("/v1/memories", "POST", self._unscripted),
+            ("/v1/memories/distil", "POST", self._unscripted),
+            ("/v1/memories/{memory_id}", "PATCH", self._unscripted),
             ("/readyz", "GET", self._readyz),
         ]
         return Starlette(
@@ -141,8 +144,8 @@ class FakeApi(FakeRuns, FakeAdministration):
             headers = {name.decode(): value.decode() for name, value in request.headers.raw}
             parsed = json.loads(body) if body else None
             self.requests.append(Recorded(request.method, request.scope["raw_path"].decode(), headers, parsed))
-            if self.refusals:
-                return self.refusals.popleft()
+            if self.scripted:
+                return self.scripted.popleft()
             key = headers.get("authorization", "").removeprefix("Bearer ")
             if key not in KEYS:
                 return problem(401, "unauthenticated", "a valid API key is needed")
@@ -159,6 +162,9 @@ class FakeApi(FakeRuns, FakeAdministration):
             return await handler(request)
 
         return edge
+
+    async def _unscripted(self, _: Request) -> Response:
+        return problem(404, "not_found", "nothing is remembered here: a test scripts the answer")
 
     async def _once(self, request: Request, key: str, body: bytes, handler: Handler) -> Response:
         digest = request.url.path.encode() + body

@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from starlette.responses import RedirectResponse, Response
@@ -110,6 +111,23 @@ async def test_refusals_are_typed_and_name_field_and_limit(client: Client) -> No
 
 
 @pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"remove": ["text"]}, "remove.0"),
+        ({"remove": ["expires_at"], "expires_at": datetime(2040, 1, 1, tzinfo=UTC)}, "remove"),
+    ],
+    ids=["has no end", "given and removed"],
+)
+async def test_a_change_that_removes_what_it_must_not_is_not_sent(
+    client: Client, api: FakeApi, changes: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await client.change_memory("mem_1", **changes)
+    assert [item.field for item in caught.value.errors] == [field]
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
     ("body", "field"),
     [
         ({"steps": [], "limits": {"timeout_s": math.nan}}, "body"),
@@ -167,7 +185,7 @@ async def test_who_calls_is_told_and_checked(api: FakeApi) -> None:
 async def test_the_key_is_in_no_repr_and_in_no_error(api: FakeApi) -> None:
     async with Client(api.url, PLATFORM_KEY, tenant="acme") as client:
         assert PLATFORM_KEY not in repr(client) + repr(vars(client)) + repr(vars(client._transport))
-        api.refusals.append(problem(403, "denied", "no"))
+        api.scripted.append(problem(403, "denied", "no"))
         with pytest.raises(Denied) as caught:
             await client.get_tenant("acme")
         assert PLATFORM_KEY not in repr(caught.value) + repr(vars(caught.value))
@@ -184,13 +202,13 @@ def test_an_address_that_is_no_gateway_s_is_refused_at_once(url: str) -> None:
 
 
 async def test_the_key_follows_no_redirect(client: Client, api: FakeApi) -> None:
-    api.refusals.append(RedirectResponse("http://127.0.0.1:1/elsewhere"))
+    api.scripted.append(RedirectResponse("http://127.0.0.1:1/elsewhere"))
     with pytest.raises(ProtocolViolation, match="307"):
         await client.get_run("run_1")
 
 
 async def test_an_answer_that_is_not_json_is_not_of_this_api(client: Client, api: FakeApi) -> None:
-    api.refusals.append(Response("<html>", media_type="text/html"))
+    api.scripted.append(Response("<html>", media_type="text/html"))
     with pytest.raises(ProtocolViolation, match="JSON"):
         await client.get_run("run_1")
 
@@ -245,7 +263,7 @@ async def test_tenants_credentials_and_keys_are_administered(client: Client, api
 
 
 async def test_a_key_whose_answer_was_lost_is_told_by_its_id(client: Client, api: FakeApi) -> None:
-    api.refusals.append(Response('{"id": "csn_1", "prefix": "csn_1", "name": "ci", "key": null}', 201))
+    api.scripted.append(Response('{"id": "csn_1", "prefix": "csn_1", "name": "ci", "key": null}', 201))
     with pytest.raises(KeyLost, match="csn_1"):
         await client.create_key("ci")
 

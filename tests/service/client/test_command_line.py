@@ -279,7 +279,7 @@ def test_refusals_name_code_field_and_limit_on_stderr(api: FakeApi) -> None:
 
 
 def test_a_refusal_of_one_field_is_told_once(api: FakeApi) -> None:
-    api.refusals.append(problem(422, "invalid_input", "limits.cpus: at most 4", "limits.cpus"))
+    api.scripted.append(problem(422, "invalid_input", "limits.cpus: at most 4", "limits.cpus"))
     ended = caisson("exec", "true", api=api)
     assert ended.stderr == "error invalid_input: limits.cpus: at most 4\n"
 
@@ -333,7 +333,7 @@ def test_wrong_usage_ends_with_2(arguments: tuple[str, ...]) -> None:
 
 
 def test_foreign_text_cannot_act_on_the_report(api: FakeApi) -> None:
-    api.refusals.append(
+    api.scripted.append(
         problem(422, "invalid_input", "[red]\x1b]0;title\x07[/nonsense]", "steps.0\x1b[2J", "\x9b31m")
     )
     ended = caisson("exec", "true", api=api)

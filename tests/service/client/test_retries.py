@@ -51,7 +51,7 @@ async def test_an_exec_whose_connection_breaks_waits_for_the_first_one(api: Fake
 async def test_a_transient_refusal_is_tried_again_with_the_same_key(
     client: Client, api: FakeApi, status: int
 ) -> None:
-    api.refusals.extend([Response(status_code=status), problem(status, "unavailable", "not now")])
+    api.scripted.extend([Response(status_code=status), problem(status, "unavailable", "not now")])
     await client.create_run(commands=["true"])
     posts = api.seen("POST", "/v1/runs")
     assert len(posts) == 3
@@ -70,14 +70,14 @@ async def test_each_call_has_a_key_of_its_own_and_a_given_one_is_kept(client: Cl
 
 
 async def test_a_bug_of_the_gateway_is_told_at_once(client: Client, api: FakeApi) -> None:
-    api.refusals.append(problem(500, "internal", "the log has the cause"))
+    api.scripted.append(problem(500, "internal", "the log has the cause"))
     with pytest.raises(ServerError):
         await client.create_run(commands=["true"])
     assert len(api.requests) == 1
 
 
 async def test_a_delete_is_not_repeated_once_it_was_sent(client: Client, api: FakeApi) -> None:
-    api.refusals.append(problem(503, "unavailable", "not now"))
+    api.scripted.append(problem(503, "unavailable", "not now"))
     with pytest.raises(Unavailable):
         await client.delete_key("csn_1")
     assert len(api.requests) == 1

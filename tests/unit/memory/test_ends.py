@@ -31,21 +31,21 @@ def test_a_truth_ends_before_the_next_one_begins(
     return None
 
 
-KEPT: list[tuple[End, Layer, datetime | None, bool, str]] = [
-    (Endless(), Layer.SEMANTIC, None, True, "a statement may be kept for good"),
-    (Endless(), Layer.SESSION, None, False, "a session's memory may not"),
-    (MAY, Layer.SESSION, None, True, "a session's memory has a sooner end"),
-    (APRIL, Layer.SEMANTIC, APRIL, True, "a summary as long as its first source"),
-    (MAY, Layer.SEMANTIC, APRIL, False, "a summary longer than that"),
-    (Endless(), Layer.SEMANTIC, APRIL, False, "a summary for good, of a source that is not"),
+KEPT: list[tuple[End, Layer, datetime | None, str, str]] = [
+    (Endless(), Layer.SEMANTIC, None, "kept", "a statement may be kept for good"),
+    (Endless(), Layer.SESSION, None, "refused", "a session's memory may not"),
+    (MAY, Layer.SESSION, None, "kept", "a session's memory has a sooner end"),
+    (APRIL, Layer.SEMANTIC, APRIL, "kept", "a summary as long as its first source"),
+    (MAY, Layer.SEMANTIC, APRIL, "refused", "a summary longer than that"),
+    (Endless(), Layer.SEMANTIC, APRIL, "refused", "a summary for good, of a source that is not"),
 ]
 
 
-@pytest.mark.parametrize(("end", "layer", "sources_end", "is_kept", "reason"), KEPT, ids=[row[4] for row in KEPT])
+@pytest.mark.parametrize(("end", "layer", "sources_end", "outcome", "reason"), KEPT, ids=[row[4] for row in KEPT])
 def test_nothing_outlives_what_bounds_it(
-    end: End, layer: Layer, sources_end: datetime | None, is_kept: bool, reason: str
+    end: End, layer: Layer, sources_end: datetime | None, outcome: str, reason: str
 ) -> None:
-    if is_kept:
+    if outcome == "kept":
         return check_expires_at(end, layer=layer, sources_end=sources_end)
     with pytest.raises(InvalidInput) as refused:
         check_expires_at(end, layer=layer, sources_end=sources_end)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from caisson.client.cli_options import AsJson, Limit, Tenant, User, connect, read_credential, read_pairs
+from caisson.client.cli_options import AsJson, Limit, Tenant, User, connect, read_credential, read_pairs, read_time
 
 _PANEL = "Administration"
 TenantId = Annotated[str, typer.Argument(metavar="TENANT", help="Id of a tenant.")]
@@ -210,7 +210,10 @@ def revoke_key(
 def security_events(
     context: typer.Context,
     since: Annotated[
-        datetime | None, typer.Option(help="Those at or after a time only, by this machine's clock.", metavar="TIME")
+        datetime | None,
+        typer.Option(
+            parser=read_time, metavar="TIME", help="Those at or after a time only; without offset, by this clock."
+        ),
     ] = None,
     limit: Limit = 50,
     tenant: Tenant = None,

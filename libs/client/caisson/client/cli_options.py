@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values are read."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +27,15 @@ def connect(context: typer.Context, tenant: str | None = None, user: str | None 
         return resolve(url=root.get("url"), api_key_from=root.get("api_key"), tenant=tenant, user=user)
     except NotConfigured as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def read_time(given: str) -> datetime:
+    """Read a time in ISO 8601; one without an offset is by this machine's clock."""
+    try:
+        return datetime.fromisoformat(given)
+    except ValueError:
+        told = "must be a day or a time, as in 2026-03-01, 2026-03-01T10:00 or 2026-03-01T10:00:00Z"
+        raise typer.BadParameter(told) from None
 
 
 def read_pairs(pairs: list[str] | None, option: str) -> dict[str, str]:

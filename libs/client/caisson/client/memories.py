@@ -74,7 +74,7 @@ class MemoryCalls:
         return parse(History, answer).entries
 
     async def change_memory(self, memory_id: str, **changes: Any) -> Memory:
-        """Correct a memory; `changes` are those of `MemoryChanges`."""
+        """Correct a memory; `changes` are those of `MemoryChanges`. `remove=["expires_at"]` takes its expiry away."""
         body = build(MemoryChanges, changes).body()
         return parse(Memory, await self._transport.patch(_path(memory_id), body))
 

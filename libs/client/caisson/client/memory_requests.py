@@ -1,6 +1,8 @@
 """What the client sends about memory, typed. Fields that are not given are not sent."""
 
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ValidationInfo, field_validator
 
 from caisson.client.models import Time
 from caisson.client.requests import Request
@@ -28,7 +30,7 @@ class NewMemory(Request):
 
 
 class MemoryChanges(Request):
-    """The body of `PATCH /v1/memories/{id}`; what is not given stays."""
+    """The body of `PATCH /v1/memories/{id}`; what is not given stays, and what `remove` names has no end any more."""
 
     expected_version: int | None = None
     text: str | None = None
@@ -39,6 +41,18 @@ class MemoryChanges(Request):
     tags: list[str] | None = None
     metadata: dict[str, Any] | None = None
     status: str | None = None
+    remove: list[Literal["valid_to", "expires_at"]] = []
+
+    @field_validator("remove")
+    @classmethod
+    def _refuse_both(cls, remove: list[str], told: ValidationInfo) -> list[str]:
+        if both := [name for name in remove if told.data.get(name) is not None]:
+            raise ValueError(f"{both[0]} is both given and removed")
+        return remove
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON body, in which null removes."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"remove"}) | dict.fromkeys(self.remove)
 
 
 class Recall(Request):

@@ -3,9 +3,9 @@
 Invariant: whose a request is stands in its `caller` alone, which the gateway makes.
 """
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from caisson.common.messages import Id, Message, Text
 from caisson.common.moments import Moment, Shown
@@ -178,11 +178,12 @@ class PatchMemory(Changes, Called):
     id: Text
     removes: list[Removable] = []
 
-    @model_validator(mode="after")
-    def _refuse_both(self) -> Self:
-        if both := [name for name in self.removes if getattr(self, name) is not None]:
+    @field_validator("removes")
+    @classmethod
+    def _refuse_both(cls, removes: list[str], told: ValidationInfo) -> list[str]:
+        if both := [name for name in removes if told.data.get(name) is not None]:
             raise ValueError(f"{both[0]} is both given and removed")
-        return self
+        return removes
 
 
 class HistoryEntry(Message):
