@@ -120,6 +120,16 @@ async def test_only_a_platform_key_grants_scopes(
         assert (await app.post("/v1/memories/search", json=query)).json()["hits"] == []
 
 
+async def test_a_scope_with_a_comma_is_granted_in_quotes_and_by_none_of_its_parts(product: httpx.AsyncClient) -> None:
+    both = {"Caisson-Scopes": 'team:a, "team:a, team:b"'}
+    body = {"text": "both teams ship on Fridays", "scopes": ["team:a, team:b"]}
+    assert (await product.post("/v1/memories", json=body, headers=both)).status_code == 201
+    query = {"query": "when do both teams ship"}
+    for given, hits in (('"team:a, team:b"', 1), ("team:a, team:b", 0), ('"team:a,team:b"', 0)):
+        told = await product.post("/v1/memories/search", json=query, headers={"Caisson-Scopes": given})
+        assert len(told.json()["hits"]) == hits, given
+
+
 REFUSED: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("search", "", {"query": "  "}, "query", "blank"),
     ("search", "", {"query": "the and of"}, "query", "stop words"),
@@ -139,6 +149,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("", "", {}, "text", "neither one nor many"),
     ("feedback", "", {"retrieval_id": "ret_1", "reward": 1.5}, "reward", "over the limit"),
     ("search", "team:a,,b", {"query": "tea"}, "Caisson-Scopes", "an empty scope"),
+    ("search", 'team:a,"b', {"query": "tea"}, "Caisson-Scopes", "a quote that does not end"),
     ("search", ",".join(map(str, range(65))), {"query": "tea"}, "Caisson-Scopes", "too many scopes"),
 ]
 

@@ -30,14 +30,21 @@ class Identity:
             if value is not None and not (value and value.isprintable()):
                 raise refused(field, "must be printable and not empty")
         for scope in self.scopes:
-            if not (scope and scope.isprintable() and "," not in scope):
-                raise refused("Caisson-Scopes", "each must be printable, not empty, and without a comma")
+            if not (scope and scope.isprintable() and scope == scope.strip()):
+                raise refused("Caisson-Scopes", "each must be printable, not empty, and without spaces around it")
 
     def headers(self) -> dict[bytes, bytes]:
         """Return the identity headers, in UTF-8: ids may be of any script."""
-        scopes = ",".join(self.scopes) or None
+        scopes = ",".join(map(_quoted, self.scopes)) or None
         named = ((b"caisson-tenant", self.tenant), (b"caisson-user", self.user), (b"caisson-scopes", scopes))
         return {name: value.encode() for name, value in named if value is not None}
+
+
+def _quoted(scope: str) -> str:
+    """Return a scope as it stands between commas."""
+    if "," not in scope and not scope.startswith('"'):
+        return scope
+    return '"' + scope.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 class BearerAuth(httpx.Auth):

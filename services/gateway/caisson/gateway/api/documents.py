@@ -37,6 +37,13 @@ _ACTING_FOR = [
     }
     for name, noun in (("Caisson-Tenant", "tenant"), ("Caisson-User", "user"))
 ]
+_SCOPES = {
+    "name": "Caisson-Scopes",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "scopes of memories that a platform key grants, between commas; one with a comma stands in quotes",
+}
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -81,7 +88,8 @@ def _with_shared_parts(document: dict[str, Any]) -> dict[str, Any]:
         for method in _METHODS & path.keys():
             operation = path[method]
             extra = [_IDEMPOTENCY_KEY] if method == "post" else []
-            operation["parameters"] = [*operation.get("parameters", []), *_ACTING_FOR, *extra]
+            scopes = [_SCOPES] if "memories" in operation.get("tags", []) else []
+            operation["parameters"] = [*operation.get("parameters", []), *_ACTING_FOR, *scopes, *extra]
             operation["responses"].pop("422", None)
             operation["responses"]["4XX"] = _REFUSED
     return document

@@ -6,19 +6,16 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from caisson.common.bus import Bus
-from caisson.common.errors import InvalidInput
-from caisson.common.ids import check_external_id
 from caisson.common.memories import Caller as MemoryCaller
 from caisson.common.messages import Message
 from caisson.common.subjects import Subject
 from caisson.gateway.api.callers import Caller, Callers, PlatformOnly, header
+from caisson.gateway.domain.scopes import HEADER, read_scopes
 
 ReplyT = TypeVar("ReplyT", bound=Message)
 
-MAX_SCOPES = 64
 LONG_S = 120.0
 _TIMEOUT_S = 20.0
-_HEADER = "Caisson-Scopes"
 
 
 class MemoryCalls:
@@ -33,7 +30,7 @@ class MemoryCalls:
 
         Raises:
             PlatformOnly: a tenant key names scopes.
-            InvalidInput: a scope is empty, too long or not printable, or there are too many.
+            InvalidInput: the header names no scopes, or too many.
         """
         caller = await self._callers.recognise(request)
         granted = _granted(request, caller)
@@ -50,14 +47,11 @@ class MemoryCalls:
 
 
 def _granted(request: Request, caller: Caller) -> list[str]:
-    given = header(request, _HEADER.lower().encode(), _HEADER)
+    given = header(request, HEADER.lower().encode(), HEADER)
     if given is None:
         return []
     if not caller.principal.is_platform:
         raise PlatformOnly(
-            "only a platform key grants scopes; a tenant key must not send Caisson-Scopes", field=_HEADER
+            "only a platform key grants scopes; a tenant key must not send Caisson-Scopes", field=HEADER
         )
-    scopes = [scope.strip(" \t") for scope in given.split(",")]
-    if len(scopes) > MAX_SCOPES:
-        raise InvalidInput(f"names {len(scopes)} scopes; the limit is {MAX_SCOPES}", field=_HEADER)
-    return [check_external_id(scope, field=_HEADER) for scope in scopes]
+    return read_scopes(given)
