@@ -46,7 +46,7 @@ async def test_a_patch_changes_what_it_names_and_nothing_else(plane: MemoryPlane
         assert patched["updated_at"] > before["updated_at"]
         assert patched["created_at"] == before["created_at"]
         assert await search(ana, "which tea does she like") == ["Likes green tea"]
-        for name in ("tags", "importance", "expires_at", "metadata", "text"):
+        for name in ("tags", "importance", "status", "metadata", "text"):
             refused = await ana.patch(f"/v1/memories/{id_}", json={name: None, "confidence": 0.1})
             assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, name), "null is no silence"
         assert patched == (await ana.get(f"/v1/memories/{id_}")).json()
