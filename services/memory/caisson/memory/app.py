@@ -49,7 +49,7 @@ from caisson.memory.handlers.remembering import RememberingHandlers
 from caisson.memory.loops.consolidating import ConsolidatePass
 from caisson.memory.loops.index_state import IndexStateWatch
 from caisson.memory.loops.leased import Leased
-from caisson.memory.loops.relays import FactRelay, IndexRelay
+from caisson.memory.loops.relays import OutgoingFacts, OutgoingPoints, Relay
 from caisson.memory.loops.upkeep import Optimizing, ReconcilePass, SweepPass
 from caisson.memory.settings import IndexEngine, MemorySettings
 
@@ -58,6 +58,7 @@ QUERIES_FILE = HERE / "queries.sql"
 MIGRATIONS_DIR = HERE / "migrations"
 SCHEMA = "memory"
 _LOOP_LIMIT_S = 20.0
+_ROUND_LIMIT_S = 60.0
 _STEP_LIMIT_S = 120.0
 _RECONCILE_S = 3_600.0
 _MIB = 1 << 20
@@ -185,16 +186,14 @@ class Memory:
 
     def _relays(self) -> dict[str, Loop]:
         poll_s = self._settings.relay_poll_s
-        index_relay = IndexRelay(
-            self._indexer,
-            self._outbox,
+        index_relay = Relay(
+            OutgoingPoints(self._indexer, self._outbox),
             wake=self._index_wake,
             poll_s=poll_s,
-            progress=self._progress("index relay"),
+            progress=self._progress("index relay", limit_s=_ROUND_LIMIT_S),
         )
-        fact_relay = FactRelay(
-            PostgresFactOutbox(self._pool, self._queries),
-            self._bus,
+        fact_relay = Relay(
+            OutgoingFacts(PostgresFactOutbox(self._pool, self._queries), self._bus),
             wake=self._facts_wake,
             poll_s=poll_s,
             progress=self._progress("fact relay"),

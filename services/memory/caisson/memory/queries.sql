@@ -482,20 +482,41 @@ WHERE tenant_id = :tenant AND owner_scope = :owner AND scope_key = :scope_key AN
   AND content_hash = :content_hash AND provenance_kind = 'consolidation' AND status <> 'superseded'
   AND (expires_at IS NULL OR expires_at > :now);
 
+-- name: due_in_turn
+-- Whose turn it is: due work that no relay holds, of each tenant the oldest first, tenants in turn and from the one after
+-- :after. Brief texts, up to so many bytes in sum, or long ones; embedding everything again gives way to what is new.
+WITH RECURSIVE tenants AS (
+    (SELECT o.tenant_id FROM memory.index_outbox o ORDER BY o.tenant_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT o.tenant_id FROM memory.index_outbox o WHERE o.tenant_id > t.tenant_id ORDER BY o.tenant_id LIMIT 1)
+    FROM tenants t WHERE t.tenant_id IS NOT NULL
+), share AS (
+    SELECT greatest(:least::integer, ceil(:limit::float8 / greatest(count(tenant_id), 1)))::integer AS most FROM tenants
+), ranked AS (
+    SELECT due.*, row_number() OVER (PARTITION BY due.tenant_id, due.anew ORDER BY due.enqueued_at, due.memory_id) AS turn
+    FROM tenants t CROSS JOIN LATERAL (
+        SELECT o.tenant_id, o.memory_id, o.anew, o.enqueued_at, o.bytes FROM memory.index_outbox o
+        WHERE o.tenant_id = t.tenant_id AND o.is_long = :is_long::boolean
+          AND o.not_before <= now() AND (o.leased_until IS NULL OR o.leased_until < now())
+        ORDER BY o.anew, o.enqueued_at LIMIT (SELECT most FROM share)
+    ) due
+), in_turn AS (
+    SELECT tenant_id, memory_id, row_number() OVER turns AS place, sum(bytes) OVER turns - bytes AS bytes_before
+    FROM ranked WINDOW turns AS (ORDER BY anew, turn, tenant_id <= :after::text, tenant_id)
+)
+SELECT tenant_id, memory_id FROM in_turn WHERE place <= :limit AND bytes_before < :most_bytes::bigint ORDER BY place;
+
 -- name: lease_index_work
--- The oldest due rows that no relay holds; with ids, only theirs. The memory beside it is null where no points belong.
+-- Those of these rows that no relay holds, of one size or of both. The memory beside one is null where no points belong.
 -- A relay whose embedder is not the index's any more gets none.
 WITH due AS (
-    SELECT o.tenant_id, o.memory_id FROM memory.index_outbox o
+    SELECT o.tenant_id, o.memory_id
+    FROM unnest(:tenants::text[], :ids::text[]) AS asked (tenant_id, memory_id)
+    JOIN memory.index_outbox o ON o.tenant_id = asked.tenant_id AND o.memory_id = asked.memory_id
     WHERE (o.leased_until IS NULL OR o.leased_until < now())
-      AND (CASE WHEN :ids::text[] IS NULL THEN o.not_before <= now()
-           ELSE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) END)
-      AND (:max_bytes::bigint IS NULL OR NOT EXISTS (
-          SELECT 1 FROM memory.memories m
-          WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id AND m.bytes > :max_bytes))
+      AND (:is_long::boolean IS NULL OR o.is_long = :is_long)
       AND NOT EXISTS (SELECT 1 FROM memory.embedding e WHERE e.digest <> :embedder)
-    ORDER BY o.anew, o.enqueued_at LIMIT :limit
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF o SKIP LOCKED
 ), leased AS (
     UPDATE memory.index_outbox o
     SET leased_until = now() + make_interval(secs => :lease_s), attempts = o.attempts + 1

@@ -14,10 +14,10 @@ from caisson.common.ids import TenantId
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
 from caisson.memory.domain.indexing import Index, Point, Vector
 from caisson.memory.domain.patience import answered_within
-from caisson.memory.domain.relaying import Done, Due, IndexOutbox
+from caisson.memory.domain.relaying import Done, Due, IndexOutbox, Size
 
 _CHUNKS_PER_WRITE = 256
-_MAX_CATCH_UP_BYTES = 64 * 1024
+_ROUNDS_PER_LONG_TEXT = 4
 _CAUGHT_UP_WITHIN_S = 8.0
 _CERTAIN_WITHIN_S = 5.0
 _CERTAIN_PAUSE_S = 0.05
@@ -40,19 +40,30 @@ class Indexer:
         self._embedder = embedder
         self._index = index
         self._caught_up_within_s = caught_up_within_s
+        self._rounds = 0
+        self._had_turn = dict.fromkeys(Size, "")
 
     async def relay(self, limit: int) -> int:
-        """Do the oldest due work and return how much was taken; raise Unavailable when the index or embedder is."""
-        dues = await self._outbox.lease(limit, max_bytes=_MAX_CATCH_UP_BYTES)
-        if len(dues) < limit:
-            # Of long texts, which take seconds, one at a time: what comes meanwhile does not wait for all of them.
-            dues += await self._outbox.lease(1)
-        await self._work(dues)
-        return len(dues)
+        """Do due work, tenants in turn, and return how much was done; raise Unavailable when index or embedder is.
+
+        Of long texts it is one a round: what comes meanwhile does not wait for all of them. While there are more
+        brief ones than a round takes, every fourth round has one, so that nothing waits for ever.
+        """
+        dues = await self._take(Size.BRIEF, limit)
+        self._rounds += 1
+        if len(dues) < limit or self._rounds % _ROUNDS_PER_LONG_TEXT == 0:
+            dues += await self._take(Size.LONG, 1)
+        return await self._work(dues)
+
+    async def _take(self, size: Size, limit: int) -> list[Due]:
+        dues = await self._outbox.lease(size, limit=limit, after=self._had_turn[size])
+        if dues:
+            self._had_turn[size] = dues[-1].tenant
+        return dues
 
     async def catch_up(self, tenant: TenantId, memory_ids: Sequence[str]) -> None:
         """Index these memories now if that is quick and the index is up; otherwise it is done later."""
-        dues = await self._outbox.lease_these(tenant, memory_ids, max_bytes=_MAX_CATCH_UP_BYTES)
+        dues = await self._outbox.lease_these(tenant, memory_ids, size=Size.BRIEF)
         try:
             await answered_within(self._caught_up_within_s, self._work(dues))
         except Unavailable as error:
@@ -102,35 +113,40 @@ class Indexer:
         """Whether nothing about these memories waits for the relay."""
         return not await self._outbox.waiting(tenant, memory_ids)
 
-    async def _work(self, dues: Sequence[Due]) -> None:
+    async def _work(self, dues: Sequence[Due]) -> int:
+        """Do what was taken and return how much of it is settled; the rest is postponed."""
         batches = await self._batches(dues)
+        done = 0
         for number, batch in enumerate(batches):
             try:
-                await self._write(batch)
+                done += await self._write(batch)
             except Unavailable as error:
                 undone = [due for rest in batches[number:] for due, _ in rest]
                 await self._outbox.postpone(undone, error=error.detail)
                 raise
             except Exception as error:
-                await self._isolate(batch, error)
+                done += await self._isolate(batch, error)
+        return done
 
-    async def _isolate(self, batch: Sequence["_Chunked"], error: Exception) -> None:
+    async def _isolate(self, batch: Sequence["_Chunked"], error: Exception) -> int:
         """One memory that cannot be indexed must not hold up the others."""
         if len(batch) > 1:
-            for item in batch:
-                try:
-                    await self._write([item])
-                except Unavailable as away:
-                    await self._outbox.postpone([item[0]], error=away.detail)
-                except Exception as cause:
-                    await self._isolate([item], cause)
-            return
+            return sum([await self._work_alone(item) for item in batch])
         due, texts = batch[0]
         if isinstance(error, InvalidInput) and (kept := await self._embeddable(texts)) != texts:
-            await self._write([(due, kept)])
-            return
+            return await self._write([(due, kept)])
         log.error("indexer.memory_failed", memory=due.memory_id, attempts=due.attempts, exc_info=error)
         await self._outbox.postpone([due], error=type(error).__name__)
+        return 0
+
+    async def _work_alone(self, item: "_Chunked") -> int:
+        try:
+            return await self._write([item])
+        except Unavailable as away:
+            await self._outbox.postpone([item[0]], error=away.detail)
+            return 0
+        except Exception as cause:
+            return await self._isolate([item], cause)
 
     async def _embeddable(self, texts: Sequence[str]) -> list[str]:
         """Leave out what has no vector, such as a chunk of symbols alone."""
@@ -150,7 +166,7 @@ class Indexer:
     def _chunks(self, due: Due) -> list[str]:
         return [] if due.memory is None else self._embedder.chunks(due.memory.text)
 
-    async def _write(self, batch: Sequence["_Chunked"]) -> None:
+    async def _write(self, batch: Sequence["_Chunked"]) -> int:
         vectors = iter(await self._embedder.embed([text for _, texts in batch for text in texts]))
         points = [point for due, texts in batch for point in _points(due, texts, vectors)]
         stale: dict[TenantId, list[str]] = defaultdict(list)
@@ -163,6 +179,7 @@ class Indexer:
             await self._index.upsert(points)
         done = [Done(due=due, chunks=len(texts)) for due, texts in batch]
         await self._outbox.settle(done)
+        return len(done)
 
 
 _Chunked = tuple[Due, list[str]]

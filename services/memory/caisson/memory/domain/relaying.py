@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from caisson.common.envelope import Envelope
@@ -59,16 +60,34 @@ class Backlog:
     failing: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relayed:
+    """What a round did, and whether another should follow at once."""
+
+    done: int
+    more: bool
+
+
+class Size(StrEnum):
+    """How long texts are: of long ones, each takes seconds."""
+
+    BRIEF = "brief"
+    LONG = "long"
+
+
 class IndexOutbox(Protocol):
     """The index outbox of the store."""
 
-    async def lease(self, limit: int, *, max_bytes: int | None = None) -> list[Due]:
-        """Take the oldest due work that nobody holds, but for texts over `max_bytes`."""
+    async def lease(self, size: Size, *, limit: int, after: str) -> list[Due]:
+        """Take due work that nobody holds, of each tenant the oldest, tenants in turn and from the one after `after`.
+
+        Brief texts come up to so many bytes in sum; the last that is taken had the last turn.
+        """
 
     async def lease_these(
-        self, tenant: TenantId, memory_ids: Sequence[str], *, max_bytes: int | None = None
+        self, tenant: TenantId, memory_ids: Sequence[str], *, size: Size | None = None
     ) -> list[Due]:
-        """Take the work about these memories that nobody holds, but for texts over `max_bytes`."""
+        """Take the work about these memories that nobody holds; of one size alone, or of both."""
 
     async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the memories that wait."""

@@ -1,6 +1,11 @@
-"""Both relays, in every replica. Each goes on when a server blinks."""
+"""Both relays, in every replica. Each goes on when a server blinks.
+
+Invariant: a relay is ready while it gets on, however much waits: what waits is told by metrics.
+"""
 
 import asyncio
+from collections.abc import Callable
+from time import monotonic
 from typing import Protocol
 
 import structlog
@@ -11,7 +16,7 @@ from caisson.common.bus import Bus
 from caisson.common.envelope import Envelope
 from caisson.common.errors import TimedOut, Unavailable
 from caisson.common.health import Progress
-from caisson.memory.domain.relaying import FactOutbox, IndexOutbox
+from caisson.memory.domain.relaying import Backlog, FactOutbox, IndexOutbox, Relayed
 from caisson.memory.loops.trouble import TROUBLE
 
 INDEX_WAITING = Gauge("caisson_memory_index_waiting", "Memories whose points may differ from their rows")
@@ -21,105 +26,128 @@ UNSENT_FACTS = Gauge("caisson_memory_unsent_events", "Events that JetStream has 
 OLDEST_UNSENT_SECONDS = Gauge("caisson_memory_oldest_unsent_seconds", "Age of the oldest of them")
 
 _LEASED_AT_ONCE = 64
-_AGE_LIMIT_S = 60.0
+_STANDSTILL_S = 60.0
 
 log = structlog.get_logger(__name__)
+
+
+class Outgoing(Protocol):
+    """Work that waits in an outbox."""
+
+    name: str
+
+    async def relay(self) -> Relayed:
+        """Do one round."""
+
+    async def backlog(self) -> Backlog:
+        """Return how much is left, and tell the metrics."""
+
+
+class Relay:
+    """Does round after round: on news, and by a slow poll."""
+
+    def __init__(
+        self,
+        outgoing: Outgoing,
+        *,
+        wake: asyncio.Event,
+        poll_s: float,
+        progress: Progress,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._outgoing = outgoing
+        self._wake = wake
+        self._poll_s = poll_s
+        self._progress = progress
+        self._clock = clock
+        self._oldest_s = 0.0
+        self._got_on_at = clock()
+
+    async def run(self) -> None:
+        """Relay for ever."""
+        while True:
+            self._wake.clear()
+            if not await self.turn():
+                await _wait(self._wake, self._poll_s)
+
+    async def turn(self) -> bool:
+        """Do a round and look at what is left; return whether another round should follow at once."""
+        relayed = Relayed(done=0, more=False)
+        try:
+            relayed = await self._outgoing.relay()
+        except TROUBLE as error:
+            log.warning("relay.interrupted", relay=self._outgoing.name, error=repr(error))
+        if relayed.done:
+            self._got_on_at = self._clock()
+        try:
+            self._oldest_s = (await self._outgoing.backlog()).oldest_s
+            self._progress.tick()
+        except TROUBLE as error:
+            log.warning("relay.unmeasured", relay=self._outgoing.name, error=repr(error))
+        return relayed.more
+
+    async def check(self) -> None:
+        """Raise Unavailable while work has waited for over a minute and none was done for as long."""
+        idle_s = self._clock() - self._got_on_at
+        if min(self._oldest_s, idle_s) > _STANDSTILL_S:
+            waiting = f"the oldest waits for {self._oldest_s:.0f} s"
+            raise Unavailable(f"{self._outgoing.name}: none got through for {idle_s:.0f} s, {waiting}")
 
 
 class Relaying(Protocol):
     """What brings the index up with the store."""
 
     async def relay(self, limit: int) -> int:
-        """Do the oldest due work and return how much was taken."""
+        """Do due work, tenants in turn, and return how much was done."""
 
 
-class IndexRelay:
-    """Turns the indexer: on news, and by a slow poll."""
+class OutgoingPoints:
+    """Memories for the index."""
 
-    def __init__(
-        self, relaying: Relaying, outbox: IndexOutbox, *, wake: asyncio.Event, poll_s: float, progress: Progress
-    ) -> None:
+    name = "memories for the index"
+
+    def __init__(self, relaying: Relaying, outbox: IndexOutbox) -> None:
         self._relaying = relaying
         self._outbox = outbox
-        self._wake = wake
-        self._poll_s = poll_s
-        self._progress = progress
-        self._oldest_s = 0.0
 
-    async def run(self) -> None:
-        """Relay for ever."""
-        while True:
-            self._wake.clear()
-            taken = 0
-            try:
-                taken = await self._relaying.relay(_LEASED_AT_ONCE)
-            except TROUBLE as error:
-                log.warning("index_relay.interrupted", error=repr(error))
-            await self._measure()
-            if taken < _LEASED_AT_ONCE:
-                await _wait(self._wake, self._poll_s)
+    async def relay(self) -> Relayed:
+        """Index what is due."""
+        done = await self._relaying.relay(_LEASED_AT_ONCE)
+        return Relayed(done=done, more=done > 0)
 
-    async def check(self) -> None:
-        """Raise Unavailable while work older than a minute waits."""
-        if self._oldest_s > _AGE_LIMIT_S:
-            raise Unavailable(f"the index is {self._oldest_s:.0f} s behind the store")
-
-    async def _measure(self) -> None:
-        try:
-            backlog = await self._outbox.backlog()
-        except TROUBLE as error:
-            log.warning("index_relay.unmeasured", error=repr(error))
-            return
+    async def backlog(self) -> Backlog:
+        """Return how far the index is behind."""
+        backlog = await self._outbox.backlog()
         INDEX_WAITING.set(backlog.waiting)
         INDEX_FAILING.set(backlog.failing)
         INDEX_OLDEST_SECONDS.set(backlog.oldest_s)
-        self._oldest_s = backlog.oldest_s
-        self._progress.tick()
+        return backlog
 
 
-class FactRelay:
-    """Publishes facts and drops them once acknowledged."""
+class OutgoingFacts:
+    """Events for the bus: dropped once acknowledged."""
 
-    def __init__(
-        self, outbox: FactOutbox, bus: Bus, *, wake: asyncio.Event, poll_s: float, progress: Progress
-    ) -> None:
+    name = "events for the bus"
+
+    def __init__(self, outbox: FactOutbox, bus: Bus) -> None:
         self._outbox = outbox
         self._bus = bus
-        self._wake = wake
-        self._poll_s = poll_s
-        self._progress = progress
-        self._oldest_s = 0.0
 
-    async def run(self) -> None:
-        """Relay for ever."""
-        while True:
-            self._wake.clear()
-            more = False
-            try:
-                more = await self._relay_batch()
-                backlog = await self._outbox.backlog()
-                UNSENT_FACTS.set(backlog.waiting)
-                OLDEST_UNSENT_SECONDS.set(backlog.oldest_s)
-                self._oldest_s = backlog.oldest_s
-                self._progress.tick()
-            except TROUBLE as error:
-                log.warning("fact_relay.interrupted", error=repr(error))
-            if not more:
-                await _wait(self._wake, self._poll_s)
-
-    async def check(self) -> None:
-        """Raise Unavailable while facts older than a minute are unsent."""
-        if self._oldest_s > _AGE_LIMIT_S:
-            raise Unavailable(f"events have been unsent for {self._oldest_s:.0f} s")
-
-    async def _relay_batch(self) -> bool:
-        """Relay one batch; return whether it was a full one that JetStream took."""
+    async def relay(self) -> Relayed:
+        """Publish one batch; another follows a full one that JetStream took."""
         async with self._outbox.batch() as batch:
             taken = await asyncio.gather(*map(self._send, batch.facts))
             sent = [fact for fact, acknowledged in zip(batch.facts, taken, strict=True) if acknowledged]
             if sent:
                 await batch.mark_sent(sent)
-            return batch.is_full and all(taken)
+            return Relayed(done=len(sent), more=batch.is_full and all(taken))
+
+    async def backlog(self) -> Backlog:
+        """Return how far the bus is behind."""
+        backlog = await self._outbox.backlog()
+        UNSENT_FACTS.set(backlog.waiting)
+        OLDEST_UNSENT_SECONDS.set(backlog.oldest_s)
+        return backlog
 
     async def _send(self, fact: Envelope) -> bool:
         try:
@@ -127,7 +155,7 @@ class FactRelay:
                 subjects.event(fact.type, fact.ids), fact.model_dump_json().encode(), message_id=fact.id
             )
         except (TimedOut, Unavailable) as error:
-            log.warning("fact_relay.unacknowledged", event_id=fact.id, reason=error.detail)
+            log.warning("relay.unacknowledged", event_id=fact.id, reason=error.detail)
             return False
         return True
 

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from caisson.common.ids import TenantId
-from caisson.common.postgres import Pool, acquire, fetch_all
+from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.rows import Row
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.phrasing import phrase
-from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS, Backlog, Done, Due, Indexable, delay_s
+from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS, Backlog, Done, Due, Indexable, Size, delay_s
+
+_ROUND_BYTES = 256 * 1024
+_LEAST_OF_ONE_TENANT = 8
 
 
 class PostgresIndexOutbox:
@@ -22,16 +25,29 @@ class PostgresIndexOutbox:
         self._embedder = embedder
         self._lease_s = float(lease_s)
 
-    async def lease(self, limit: int, *, max_bytes: int | None = None) -> list[Due]:
-        """Take the oldest due work that nobody holds, but for texts over `max_bytes`."""
-        return await self._lease(tenant=None, ids=None, limit=limit, max_bytes=max_bytes)
+    async def lease(self, size: Size, *, limit: int, after: str) -> list[Due]:
+        """Take due work that nobody holds, of each tenant the oldest, tenants in turn from the one after `after`."""
+        async with acquire(self._pool) as connection:
+            rows = await fetch_all(
+                self._sql.due_in_turn(
+                    connection,
+                    is_long=size is Size.LONG,
+                    most_bytes=_ROUND_BYTES,
+                    least=_LEAST_OF_ONE_TENANT,
+                    after=after,
+                    limit=limit,
+                )
+            )
+            places = {(row["tenant_id"], row["memory_id"]): place for place, row in enumerate(rows)}
+            leased = await self._lease(connection, list(places), size=size)
+        return sorted(leased, key=lambda due: places[due.tenant, due.memory_id])
 
     async def lease_these(
-        self, tenant: TenantId, memory_ids: Sequence[str], *, max_bytes: int | None = None
+        self, tenant: TenantId, memory_ids: Sequence[str], *, size: Size | None = None
     ) -> list[Due]:
-        """Take the work about these memories that nobody holds, but for texts over `max_bytes`."""
-        ids = list(memory_ids)
-        return await self._lease(tenant=tenant, ids=ids, limit=len(ids), max_bytes=max_bytes)
+        """Take the work about these memories that nobody holds; of one size alone, or of both."""
+        async with acquire(self._pool) as connection:
+            return await self._lease(connection, [(tenant, memory_id) for memory_id in memory_ids], size=size)
 
     async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the memories that wait."""
@@ -93,21 +109,19 @@ class PostgresIndexOutbox:
         return Backlog(waiting=row["waiting"], failing=row["failing"], oldest_s=row["oldest_s"])
 
     async def _lease(
-        self, *, tenant: TenantId | None, ids: list[str] | None, limit: int, max_bytes: int | None
+        self, connection: Connection, keys: Sequence[tuple[TenantId, str]], *, size: Size | None
     ) -> list[Due]:
-        async with acquire(self._pool) as connection:
-            rows = await fetch_all(
-                self._sql.lease_index_work(
-                    connection,
-                    tenant=tenant,
-                    ids=ids,
-                    limit=limit,
-                    max_bytes=max_bytes,
-                    lease_s=self._lease_s,
-                    embedder=self._embedder,
-                )
-            )
-        return [_due(row) for row in rows]
+        if not keys:
+            return []
+        rows = self._sql.lease_index_work(
+            connection,
+            tenants=[tenant for tenant, _ in keys],
+            ids=[memory_id for _, memory_id in keys],
+            is_long=None if size is None else size is Size.LONG,
+            lease_s=self._lease_s,
+            embedder=self._embedder,
+        )
+        return [_due(row) for row in await fetch_all(rows)]
 
 
 def _due(row: Row) -> Due:
