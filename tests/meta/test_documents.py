@@ -22,6 +22,7 @@ _COMMAND = re.compile(r"^(?:\.venv/bin/)?caisson ([a-z-]+)", re.MULTILINE)
 _TARGET = re.compile(r"^make ([a-z]+)", re.MULTILINE)
 _FENCE = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 _METRIC = re.compile(r"\bcaisson_[a-z_]+\b")
+_ALERT = re.compile(r"`(Caisson[A-Z]\w+)`")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -47,17 +48,23 @@ def test_every_command_of_the_readme_exists() -> None:
 def test_alerts_and_documents_name_metrics_that_exist() -> None:
     for package in (caisson.gateway, caisson.memory, caisson.proxy, caisson.runner):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if ".loops" in module.name or module.name.endswith(".metrics"):
+            if ".loops" in module.name or ".handlers" in module.name or module.name.endswith(".metrics"):
                 importlib.import_module(module.name)
     exposed = {sample.name for metric in REGISTRY.collect() for sample in metric.samples}
     exposed |= {metric.name for metric in REGISTRY.collect()} | {
         f"{metric.name}_total" for metric in REGISTRY.collect()
     }
-    rules = [
-        rule
-        for group in yaml.safe_load((ROOT / "deploy/alerts.yaml").read_text())["groups"]
-        for rule in group["rules"]
-    ]
-    named = {name for rule in rules for name in _METRIC.findall(rule["expr"])}
+    named = {name for rules in _alerts().values() for rule in rules for name in _METRIC.findall(rule["expr"])}
     named |= set(_METRIC.findall((ROOT / "docs/operations.md").read_text()))
     assert named <= exposed, named - exposed
+
+
+def test_the_runbook_names_every_alert_of_memory_and_none_that_is_not_there() -> None:
+    alerts = {group: {rule["alert"] for rule in rules} for group, rules in _alerts().items()}
+    named = set(_ALERT.findall((ROOT / "docs/operations.md").read_text()))
+    assert alerts["caisson-memory"] <= named <= set().union(*alerts.values())
+
+
+def _alerts() -> dict[str, list[dict[str, str]]]:
+    groups = yaml.safe_load((ROOT / "deploy/alerts.yaml").read_text())["groups"]
+    return {group["name"]: group["rules"] for group in groups}
