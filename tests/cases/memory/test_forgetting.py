@@ -144,7 +144,7 @@ async def test_a_forgotten_episode_survives_in_no_summary_table_payload_cache_or
 async def test_a_forgotten_fact_is_not_learned_again_from_where_it_came(desk: Desk) -> None:
     """M19. After a deletion, consolidating again and reading the same source again do not bring the text back.
 
-    A tombstone is of the text, in any case and spacing: the same said in other words is another memory.
+    A tombstone is of the text, in any case, spacing and punctuation: the same in other words is another memory.
     """
     texts = [f"the pump {fault} at night" for fault in ("leaks", "rattles", "stops", "hums")]
     episodes = [await desk.episode(text, subject="pump", external_id=text) for text in texts]
@@ -155,7 +155,7 @@ async def test_a_forgotten_fact_is_not_learned_again_from_where_it_came(desk: De
         for layer, outcome in (("semantic", None), ("episodic", "ok")):
             if layer == "episodic" and provenance.kind != "run":
                 continue
-            for text in (texts[0], f"  {texts[0].upper()}\n"):
+            for text in (texts[0], f"  {texts[0].upper()}!\n"):
                 [again] = await desk.remember(
                     text, provenance=provenance, layer=layer, outcome=outcome, external_id=texts[0]
                 )

@@ -115,12 +115,22 @@ WHERE m.owner_scope = :owner
        OR (m.scope_key = :scope_key AND m.layer = :layer AND m.status <> 'superseded'
            AND (m.content_hash = :content_hash OR (m.memory_id = :twin AND m.version = :twin_version))));
 
--- name: is_forgotten$
-SELECT EXISTS (SELECT 1 FROM memory.tombstones
-               WHERE tenant_id = :tenant AND owner_scope = :owner AND content_hash = :content_hash);
+-- name: find_tombstone^
+-- Whether a text was forgotten as it is, or only with other case and punctuation; no row where neither.
+SELECT bool_or(content_hash = :content_hash) AS of_this_text FROM memory.tombstones
+WHERE tenant_id = :tenant AND owner_scope = :owner AND (content_hash = :content_hash OR bare_hash = :bare_hash)
+HAVING count(*) > 0;
+
+-- name: texts_of_terms
+-- What an owner's memories say with just these terms.
+SELECT m.text FROM memory.lexemes l
+JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.memory_id
+WHERE l.tenant_id = :tenant AND l.lexemes @@ :all_terms::tsquery AND l.lexemes = array_to_tsvector(:terms::text[])
+  AND m.owner_scope = :owner AND m.status <> 'superseded' AND (m.expires_at IS NULL OR m.expires_at > :now);
 
 -- name: lift_tombstone!
-DELETE FROM memory.tombstones WHERE tenant_id = :tenant AND owner_scope = :owner AND content_hash = :content_hash;
+DELETE FROM memory.tombstones
+WHERE tenant_id = :tenant AND owner_scope = :owner AND (content_hash = :content_hash OR bare_hash = :bare_hash);
 
 -- name: drop_expired_in_the_way!
 -- An expired memory holds no place; the sweep would take it later.
@@ -301,23 +311,30 @@ JOIN memory.memories derived ON derived.tenant_id = s.tenant_id AND derived.memo
 JOIN memory.memories source ON source.tenant_id = s.tenant_id AND source.memory_id = s.source_id
 WHERE s.tenant_id = :tenant AND s.memory_id IN (SELECT memory_id FROM reached);
 
--- name: bury$
--- Tombstones for every text that these memories ever had and no other one of the owner has; the number of new ones.
-WITH texts AS (
-    SELECT m.owner_scope, m.content_hash FROM memory.memories m
+-- name: texts_to_bury
+-- Every text that these memories ever had and that no other one of the owner has, but for those that go with them.
+SELECT DISTINCT ON (said.owner_scope, said.content_hash) said.owner_scope, said.content_hash, said.text
+FROM (
+    SELECT m.owner_scope, m.content_hash, m.text FROM memory.memories m
     WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
-    UNION
-    SELECT m.owner_scope, h.content_hash FROM memory.memories m
+    UNION ALL
+    SELECT m.owner_scope, h.content_hash, h.text FROM memory.memories m
     JOIN memory.history h ON h.tenant_id = m.tenant_id AND h.memory_id = m.memory_id
     WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[]) AND h.content_hash IS NOT NULL
-), buried AS (
-    INSERT INTO memory.tombstones (tenant_id, owner_scope, content_hash, forgotten_at)
-    SELECT :tenant, owner_scope, content_hash, :now FROM texts
-    WHERE NOT EXISTS (
-        SELECT 1 FROM memory.memories other
-        WHERE other.tenant_id = :tenant AND other.owner_scope = texts.owner_scope
-          AND other.content_hash = texts.content_hash AND other.status <> 'superseded'
-          AND other.memory_id <> ALL (:ids::text[]))
+) said
+WHERE NOT EXISTS (
+    SELECT 1 FROM memory.memories other
+    WHERE other.tenant_id = :tenant AND other.owner_scope = said.owner_scope
+      AND other.content_hash = said.content_hash AND other.status <> 'superseded'
+      AND other.memory_id <> ALL (:going::text[]));
+
+-- name: bury$
+-- Tombstones of texts, by both of their hashes; the number of new ones.
+WITH buried AS (
+    INSERT INTO memory.tombstones (tenant_id, owner_scope, content_hash, bare_hash, forgotten_at)
+    SELECT :tenant, t.owner_scope, t.content_hash, t.bare_hash, :now
+    FROM unnest(:owners::text[], :content_hashes::bytea[], :bare_hashes::bytea[])
+        AS t (owner_scope, content_hash, bare_hash)
     ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT count(*) FROM buried;

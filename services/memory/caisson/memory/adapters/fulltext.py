@@ -11,7 +11,7 @@ from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.rows import Row, hard
 from caisson.memory.domain.indexing import Candidate, Candidates
 from caisson.memory.domain.principals import HardFilter
-from caisson.memory.domain.terms import query_terms
+from caisson.memory.domain.terms import query_terms, quoted
 
 LEG = "fulltext"
 _CONSIDERED = 2_000
@@ -33,14 +33,14 @@ class FullText:
         terms = query_terms(text)[:_MAX_QUERY_TERMS]
         if not terms:
             return Candidates(found=[], legs=(LEG,), sparse_terms=0)
-        quoted = [_quote(term) for term in terms]
+        lexemes = [quoted(term) for term in terms]
         async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.search_lexemes(
                     connection,
                     **hard(filter_),
-                    terms=quoted,
-                    any_term=" | ".join(quoted),
+                    terms=lexemes,
+                    any_term=" | ".join(lexemes),
                     limit=max(limit, _CONSIDERED),
                 )
             )
@@ -65,9 +65,3 @@ def _rank(rows: list[Row], corpus: int) -> list[tuple[str, float]]:
         return float(weight * sum((rarity[place] for place in row["matched"]), 0.0))
 
     return sorted(((row["memory_id"], score(row)) for row in rows), key=lambda found: (-found[1], found[0]))
-
-
-def _quote(term: str) -> str:
-    """Return a term as a tsquery of that one lexeme, whatever characters it has."""
-    escaped = term.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"

@@ -14,6 +14,7 @@ from caisson.memory.domain.memories import Origin
 from caisson.memory.domain.moments import in_utc
 from caisson.memory.domain.principals import Principal
 from caisson.memory.domain.terms import terms
+from caisson.memory.domain.tombstones import bare_hash
 
 MAX_NAME_CHARS = 256
 MAX_SCOPES = 16
@@ -29,6 +30,7 @@ class Wording:
 
     text: str
     content_hash: bytes
+    bare_hash: bytes
     terms: list[str]
     trust: float
 
@@ -127,7 +129,13 @@ def draft(
 
 def word(text: str, principal: Principal, *, trust: float) -> Wording:
     """Derive from a text what the store keeps beside it."""
-    return Wording(text=text, content_hash=content_hash(principal.tenant, text), terms=terms(text), trust=trust)
+    return Wording(
+        text=text,
+        content_hash=content_hash(principal.tenant, text),
+        bare_hash=bare_hash(principal.tenant, text),
+        terms=terms(text),
+        trust=trust,
+    )
 
 
 def check_metadata(metadata: dict[str, Any], field: str) -> dict[str, Any]:

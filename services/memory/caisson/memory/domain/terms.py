@@ -12,6 +12,8 @@ MAX_TERM_CHARS = 64
 MAX_TERMS_BYTES = 900_000
 """PostgreSQL keeps 1 MiB of lexemes in a row."""
 
+_MAX_LONGEST = 16
+
 _COMPOUND = re.compile(r"\w+(?:[-.:/@#+]+\w+)*")
 _PART = re.compile(r"[^\W_]+")
 _DENSE = re.compile(
@@ -34,6 +36,17 @@ def terms(text: str) -> list[str]:
 def query_terms(text: str) -> list[str]:
     """Return the distinct terms of a query: no stopwords, and a run of CJK only in pairs."""
     return [term for term in _distinct(_terms(text, single=False)) if term not in _STOPWORDS]
+
+
+def longest(found: list[str]) -> list[str]:
+    """Return the longest few of the terms of a text, which few other texts have all."""
+    return sorted(found, key=len)[-_MAX_LONGEST:]
+
+
+def quoted(term: str) -> str:
+    """Return a term as a tsquery of that one lexeme, whatever characters it has."""
+    escaped = term.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _terms(text: str, *, single: bool) -> Iterator[str]:

@@ -9,6 +9,7 @@ from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
 from caisson.memory.adapters.postgres.rows import hard, memory_of
+from caisson.memory.adapters.postgres.tombstones import Tombstones
 from caisson.memory.domain.consolidating import Place, Quiet
 from caisson.memory.domain.consolidation import MAX_EPISODE_CHARS, Group
 from caisson.memory.domain.drafting import Wording
@@ -102,7 +103,7 @@ class PostgresConsolidating:
     ) -> str | None:
         tenant, user, now = principal.tenant, principal.user, self._clock()
         place = {"tenant": tenant, "owner": group.owner_scope}
-        if await self._sql.is_forgotten(connection, **place, content_hash=wording.content_hash):
+        if await Tombstones(self._sql, connection, tenant, now=now).forbids(group.owner_scope, wording):
             return None
         await self._cool(connection, group, tenant, now)
         known = await self._sql.same_summary(

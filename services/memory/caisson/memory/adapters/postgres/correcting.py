@@ -10,6 +10,7 @@ from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.forgetting import check_owner
 from caisson.memory.adapters.postgres.rows import Row, gate, memory_of
 from caisson.memory.adapters.postgres.summaries import Summaries
+from caisson.memory.adapters.postgres.tombstones import Tombstones
 from caisson.memory.domain.ends import End, Endless, check_expires_at, check_valid_to
 from caisson.memory.domain.forgetting import summaries_above
 from caisson.memory.domain.layers import FACTUAL, Layer
@@ -34,7 +35,7 @@ class PostgresCorrecting:
                 connection, **gate(filter_), own=principal.own_scope, id=id_, as_of=None
             )
             check_owner(row, principal)
-            await self._check(connection, row, correction)
+            await self._check(connection, row, correction, filter_)
             await self._check_ends(connection, row, correction, filter_)
             changed = memory_of(await self._write(connection, row, correction, filter_))
             if changed.text != row["text"] or changed.expires_at != row["expires_at"]:
@@ -42,7 +43,7 @@ class PostgresCorrecting:
             await self._accounts.close(connection, principal.tenant, principal.user, before)
         return changed
 
-    async def _check(self, connection: Connection, row: Row, correction: Correction) -> None:
+    async def _check(self, connection: Connection, row: Row, correction: Correction, filter_: HardFilter) -> None:
         if correction.expected_version not in {None, row["version"]}:
             raise Conflict(f"the memory is at version {row['version']}, not {correction.expected_version}")
         if row["status"] == "superseded":
@@ -51,7 +52,8 @@ class PostgresCorrecting:
         if wording is None:
             return
         place = {"tenant": row["tenant_id"], "content_hash": wording.content_hash}
-        if await self._sql.is_forgotten(connection, **place, owner=row["owner_scope"]):
+        tombstones = Tombstones(self._sql, connection, filter_.principal.tenant, now=self._clock())
+        if await tombstones.forbids(row["owner_scope"], wording):
             raise InvalidInput("a memory of this text was forgotten", field="text")
         await self._sql.drop_expired_in_the_way(
             connection, **place, owner=row["owner_scope"], now=self._clock(), external_id=None, fact_key=None

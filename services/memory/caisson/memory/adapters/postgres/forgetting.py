@@ -13,6 +13,7 @@ from caisson.memory.adapters.postgres.jobs import create_job
 from caisson.memory.adapters.postgres.reading import NO_SUCH_MEMORY
 from caisson.memory.adapters.postgres.rows import Row, gate
 from caisson.memory.adapters.postgres.summaries import Summaries
+from caisson.memory.adapters.postgres.tombstones import Tombstones
 from caisson.memory.domain import receipts
 from caisson.memory.domain.forgetting import Plan, plan
 from caisson.memory.domain.jobs import JobKind
@@ -95,7 +96,8 @@ class PostgresForgetting:
             self._sql.shared_among(connection, tenant=tenant, allowed=sorted(principal.allowed), ids=touched)
         )
         scopes = await fetch_all(self._sql.scopes_of(connection, tenant=tenant, ids=touched))
-        tombstones = int(await self._sql.bury(connection, tenant=tenant, ids=touched, now=self._now)) if bury else 0
+        graves = Tombstones(self._sql, connection, tenant, now=self._now)
+        tombstones = await graves.bury(touched) if bury else 0
         deleted = await self._delete(connection, tenant, decided.delete)
         summaries = Summaries(self._sql, connection, tenant, now=self._clock())
         repeated = await summaries.rebuild(decided.rebuild, wipe=True)

@@ -7,6 +7,7 @@ from typing import Any
 from caisson.common.ids import new_id
 from caisson.common.postgres import Connection, fetch_all
 from caisson.memory.adapters.postgres.rows import standing_of, values_of
+from caisson.memory.adapters.postgres.tombstones import Tombstones
 from caisson.memory.domain.drafting import Draft
 from caisson.memory.domain.hashing import external_memory_id
 from caisson.memory.domain.layers import Layer
@@ -83,10 +84,10 @@ class Placing:
 
     async def _is_forgotten(self) -> bool:
         draft = self._draft
-        tombstone = {"tenant": self._tenant, "owner": draft.owner_scope, "content_hash": draft.wording.content_hash}
-        forgotten = bool(await self._sql.is_forgotten(self._connection, **tombstone))
+        tombstones = Tombstones(self._sql, self._connection, self._tenant, now=self._now)
+        forgotten = await tombstones.forbids(draft.owner_scope, draft.wording)
         if forgotten and draft.is_confirmed:
-            await self._sql.lift_tombstone(self._connection, **tombstone)
+            await tombstones.lift(draft.owner_scope, draft.wording)
             return False
         return forgotten
 
