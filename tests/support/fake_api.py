@@ -64,7 +64,7 @@ class FakeApi(FakeRuns, FakeAdministration):
         self.credentials: dict[tuple[str, str], dict[str, str]] = {}
         self.tenants: dict[str, dict[str, Any]] = {}
         self.security_events: list[dict[str, Any]] = []
-        self.answers: dict[str, tuple[bytes, Response | None]] = {}
+        self.answers: dict[tuple[str | None, str | None, str], tuple[bytes, Response | None]] = {}
         self.ready = True
         self.exec_gate.set()
 
@@ -168,17 +168,18 @@ class FakeApi(FakeRuns, FakeAdministration):
 
     async def _once(self, request: Request, key: str, body: bytes, handler: Handler) -> Response:
         digest = request.url.path.encode() + body
-        if key in self.answers:
-            known, answer = self.answers[key]
+        place = request.state.tenant, request.state.user, key
+        if place in self.answers:
+            known, answer = self.answers[place]
             if known != digest:
                 return problem(422, "idempotency_key_reused", "it came with another body or path", "Idempotency-Key")
             if answer is None:
                 return problem(409, "idempotency_in_progress", "not answered yet", headers={"Retry-After": "0"})
             return Response(answer.body, answer.status_code, headers={"Idempotency-Replayed": "true"})
-        self.answers[key] = digest, None
+        self.answers[place] = digest, None
         answer = await handler(request)
         if answer.status_code in {422, 500, 503}:
-            del self.answers[key]
+            del self.answers[place]
         else:
-            self.answers[key] = digest, answer
+            self.answers[place] = digest, answer
         return answer

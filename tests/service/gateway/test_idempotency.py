@@ -69,12 +69,11 @@ async def test_while_the_first_request_runs_its_repeat_waits_and_another_body_is
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "headers", "reason"),
+    ("path", "body", "reason"),
     [
-        ("/v1/runs", {"steps": [{"bash": {"command": "false"}}]}, {}, "another body"),
-        ("/v1/exec", {"steps": [{"bash": {"command": "true"}}]}, {}, "a body that the other path does not take"),
-        ("/v1/sessions", None, {}, "another path"),
-        ("/v1/runs", {"steps": [{"bash": {"command": "true"}}]}, {"Caisson-User": "u-2"}, "for another user"),
+        ("/v1/runs", {"steps": [{"bash": {"command": "false"}}]}, "another body"),
+        ("/v1/exec", {"steps": [{"bash": {"command": "true"}}]}, "a body that the other path does not take"),
+        ("/v1/sessions", None, "another path"),
     ],
 )
 async def test_a_key_that_comes_with_something_else_is_refused(
@@ -83,11 +82,10 @@ async def test_a_key_that_comes_with_something_else_is_refused(
     key: dict[str, str],
     path: str,
     body: dict[str, Any] | None,
-    headers: dict[str, str],
     reason: str,
 ) -> None:
     await product.post("/v1/runs", json=plan, headers=key)
-    refused = await product.post(path, json=body, headers={**key, **headers})
+    refused = await product.post(path, json=body, headers=key)
     assert refused.status_code == 422, reason
     assert len(await runs_of(product)) == 1
 
@@ -101,6 +99,21 @@ async def test_a_key_belongs_to_its_tenant(
     assert other.status_code == 202
     assert other.headers.get(REPLAYED) is None
     assert other.json()["id"] != first.json()["id"]
+
+
+async def test_a_key_belongs_to_its_user_and_tells_another_nothing(
+    product: httpx.AsyncClient, plan: dict[str, Any], key: dict[str, str]
+) -> None:
+    first = await product.post("/v1/runs", json=plan, headers=key)
+    other = {"steps": [{"bash": {"command": "false"}}]}
+    made = [first.json()["id"]]
+    for user, body in (("u-2", plan), ("u-3", other)):
+        answer = await product.post("/v1/runs", json=body, headers={**key, "Caisson-User": user})
+        assert (answer.status_code, answer.headers.get(REPLAYED)) == (202, None)
+        assert answer.json()["user_id"] == user
+        made.append(answer.json()["id"])
+    assert len(set(made)) == 3
+    assert (await product.post("/v1/runs", json=plan, headers=key)).content == first.content
 
 
 async def test_a_key_whose_time_is_over_makes_a_new_run(

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caisson.common.errors import InvalidInput
-from caisson.gateway.domain.idempotency import MAX_KEY_CHARS, check_key, fingerprint
+from caisson.gateway.domain.idempotency import MAX_KEY_CHARS, check_key, fingerprint, scope_of
+from caisson.gateway.domain.principals import ApiKey, KeyKind, Principal, act_for
 
 PARTS = st.lists(st.binary(max_size=12), max_size=5)
 
@@ -20,6 +21,25 @@ def test_two_requests_share_a_fingerprint_only_when_every_part_is_the_same(
 def test_parts_cannot_be_moved_across_their_borders() -> None:
     assert fingerprint(b"/v1/runs", b"u-1") != fingerprint(b"/v1/runsu", b"-1")
     assert fingerprint(b"ab", b"") != fingerprint(b"", b"ab")
+
+
+CALLERS = [
+    ("csn_1", "a", "b:c"),
+    ("csn_1", "a:b", "c"),
+    ("csn_1", "a", None),
+    ("csn_1", None, None),
+    ("csn_2", "a", "b:c"),
+]
+
+
+def test_each_caller_has_keys_of_its_own() -> None:
+    assert len({scope_of(principal(*caller)) for caller in CALLERS}) == len(CALLERS)
+    assert scope_of(principal(*CALLERS[0])) == scope_of(principal(*CALLERS[0]))
+
+
+def principal(key_id: str, tenant: str | None, user: str | None) -> Principal:
+    key = ApiKey(key_id=key_id, kind=KeyKind.PLATFORM, name="", tenant=None, secret_hash=b"")
+    return act_for(key, tenant=tenant, user=user)
 
 
 @pytest.mark.parametrize("key", ["k", "a b", "~!@#", "0" * MAX_KEY_CHARS])

@@ -49,7 +49,7 @@ _IDEMPOTENCY_KEY = {
     "in": "header",
     "required": False,
     "schema": {"type": "string", "maxLength": 255},
-    "description": "the same key and body is answered once and then replayed",
+    "description": "the same key and body is answered once and then replayed, to the same API key, tenant and user",
 }
 _METHODS = frozenset({"get", "put", "post", "patch", "delete"})
 

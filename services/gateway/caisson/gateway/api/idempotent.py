@@ -9,7 +9,7 @@ from starlette.responses import Response
 from caisson.common.errors import CaissonError, InvalidInput
 from caisson.common.ids import new_id
 from caisson.gateway.api.callers import Caller
-from caisson.gateway.domain.idempotency import IdempotencyStore, Reserved, Stored, check_key, fingerprint
+from caisson.gateway.domain.idempotency import IdempotencyStore, Reserved, Stored, check_key, fingerprint, scope_of
 
 _REPLAYED = "Idempotency-Replayed"
 _KEPT_HEADERS = ("location", "content-type")
@@ -47,10 +47,10 @@ class Idempotency:
             raise InvalidInput("given more than once", field="Idempotency-Key")
         key = check_key(given[0])
         principal = caller.principal
-        scope = f"{principal.key.key_id}:{principal.tenant or ''}"
+        scope = scope_of(principal)
         path = request.url.path.encode()
         scopes = ",".join(request.headers.getlist("caisson-scopes")).encode()
-        digest = fingerprint(b"POST", path, (principal.user or "").encode(), scopes, await request.body())
+        digest = fingerprint(b"POST", path, scopes, await request.body())
         taken = await self._store.reserve(scope, key, fingerprint=digest, object_id=object_id)
         match taken:
             case Stored():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from caisson.common.errors import Conflict, InvalidInput
+from caisson.gateway.domain.principals import Principal
 
 MAX_KEY_CHARS = 255
 LOCK_S = 30.0
@@ -55,6 +56,14 @@ class IdempotencyStore(Protocol):
         """Let a repeat act with the same object id: whether the request had an effect is unknown."""
 
 
+def scope_of(principal: Principal) -> str:
+    """Return within what a key is one key: an API key, acting for one tenant and user.
+
+    What another user of the tenant did with a key is not told, not even that it was used. Ids hold no line end.
+    """
+    return "\n".join((principal.key.key_id, principal.tenant or "", principal.user or ""))
+
+
 def check_key(key: str) -> str:
     """Return the key: 1 to 255 visible ASCII characters."""
     if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
@@ -63,7 +72,7 @@ def check_key(key: str) -> str:
 
 
 def fingerprint(*parts: bytes) -> bytes:
-    """Return a digest of what must be the same in a repeated request: method, path, acting tenant and user, body."""
+    """Return a digest of what must be the same in a repeated request: method, path, granted scopes, body."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
