@@ -1,6 +1,7 @@
 """Forgetting reaches every copy: tables, points, caches, and the files of the index."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -137,21 +138,30 @@ async def test_a_deletion_without_the_index_says_so_and_the_relay_ends_it(desk: 
     assert (await desk.receipt(receipt.id)).complete, "and it stays so"
 
 
-async def test_a_deletion_that_dies_before_its_answer_has_a_receipt_which_completes_by_itself(desk: Desk) -> None:
-    id_ = await desk.store("Likes tea")
-    reached = asyncio.Event()
+class LastSeen(Outage):
+    """The index, to which the next step of a deletion is on its way for ever."""
 
-    class LastSeen(Outage):
-        """The index, to which the deletion's next step is on its way for ever."""
+    def __init__(self, index: Outage) -> None:
+        super().__init__(index)
+        self.reached = asyncio.Event()
 
-        async def delete_memories(self, *_: object) -> None:
-            reached.set()
-            await asyncio.Event().wait()
+    async def delete_memories(self, *_: object) -> None:
+        self.reached.set()
+        await asyncio.Event().wait()
 
-    dying = asyncio.create_task(replace(desk, index=LastSeen(desk.index)).delete(id_))
-    await reached.wait()
+
+async def die(desk: Desk, act: Callable[[Desk], Coroutine[Any, Any, object]]) -> None:
+    """Delete something, and come as far as the commit."""
+    index = LastSeen(desk.index)
+    dying = asyncio.create_task(act(replace(desk, index=index)))
+    await index.reached.wait()
     dying.cancel()
     await asyncio.gather(dying, return_exceptions=True)
+
+
+async def test_a_deletion_that_dies_before_its_answer_has_a_receipt_which_completes_by_itself(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    await die(desk, lambda dying: dying.delete(id_))
     [(job_id,)] = await desk.rows("SELECT job_id FROM memory.jobs WHERE tenant_id = $1")
     receipt = await desk.receipt(id_)
     assert (receipt.id, receipt.deleted, receipt.complete) == (job_id, [id_], False)
@@ -159,6 +169,31 @@ async def test_a_deletion_that_dies_before_its_answer_has_a_receipt_which_comple
     assert await desk.receipt(id_) == await desk.receipt(job_id) == receipt.model_copy(update={"complete": True})
     with pytest.raises(NotFound, match="no such receipt"):
         await desk.receipt(id_, caller=desk.caller("bo"))
+
+
+async def test_an_erasure_that_dies_after_a_page_has_counted_it(desk: Desk) -> None:
+    await desk.remember(*(f"Ana's note number {n}" for n in range(25)))
+    asked = OfUser(caller=desk.caller(), user_id="ana", limit=10)
+    await die(desk, lambda dying: dying.forgetting.erase_user(asked))
+    [(job_id,)] = await desk.rows("SELECT job_id FROM memory.jobs WHERE tenant_id = $1")
+    receipt = await desk.receipt(job_id)
+    assert (receipt.count, receipt.complete, receipt.resume) == (10, False, job_id)
+    await desk.jobs.release_all()
+    for count, complete in ((20, False), (25, True)):
+        told = await desk.forgetting.erase_user(asked.model_copy(update={"resume": job_id}))
+        assert (told.count, told.complete) == (count, complete)
+    assert await desk.indexed() == set()
+
+
+async def test_an_erasure_that_another_call_goes_on_with_deletes_nothing_more(desk: Desk) -> None:
+    await desk.store("Ana's note")
+    principal = principal_of(desk.caller())
+    job = await desk.jobs.open(JobKind.ERASE_USER, principal, {"owner": "user:ana", "left": []})
+    await desk.jobs.release_all()
+    await desk.jobs.resume(JobKind.ERASE_USER, principal, job.job_id)
+    with pytest.raises(Conflict, match="granted to another"):
+        await desk.forgetting._forgetting.forget_owned(principal, job, 10)
+    assert await desk.search("note") == ["Ana's note"]
 
 
 async def test_a_deletion_whose_receipt_cannot_be_kept_deletes_nothing(desk: Desk) -> None:

@@ -763,6 +763,11 @@ ORDER BY created_at DESC LIMIT 1;
 UPDATE memory.jobs SET receipt = receipt || '{"complete": true}'
 WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = 'delete';
 
+-- name: note_job$
+-- In the transaction that did a part of it, by the holder of the newest grant, who goes on.
+UPDATE memory.jobs SET state = :state, receipt = :receipt, updated_at = now()
+WHERE job_id = :job AND fence = :fence AND NOT done RETURNING job_id;
+
 -- name: save_job$
 -- Written only by the holder of the newest grant.
 UPDATE memory.jobs SET state = :state, receipt = :receipt, done = :done, leased_until = NULL, updated_at = now()

@@ -3,8 +3,10 @@
 A receipt is kept in the transaction that deletes, so that no deletion is without one, whatever happens next.
 """
 
+from dataclasses import replace
 from typing import Any
 
+from caisson.memory.domain.jobs import Job
 from caisson.memory.domain.writing import Forgotten
 
 _UNSEEN = "unseen"
@@ -29,6 +31,14 @@ def kept(forgotten: Forgotten) -> dict[str, Any]:
     """Return what is kept of a deletion that the index has not followed yet."""
     touched = (*forgotten.deleted, *forgotten.rebuilt)
     return told(forgotten, complete=False) | {_UNSEEN: [one for one in touched if one not in forgotten.seen]}
+
+
+def erased(job: Job, forgotten: Forgotten) -> Job:
+    """Return an erasure after another page: its receipt counts all pages and names nothing, its state does."""
+    page = told(forgotten, complete=False)
+    counted = {name: page[name] + job.receipt.get(name, 0) for name in ("vectors", "tombstones", "count")}
+    receipt = page | counted | {"deleted": [], "rebuilt": [], "resume": job.job_id}
+    return replace(job, receipt=receipt, state=job.state | {"left": [*job.state["left"], *forgotten.deleted]})
 
 
 def read(receipt: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

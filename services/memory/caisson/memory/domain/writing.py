@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from caisson.common.ids import TenantId, UserId
 from caisson.memory.domain.drafting import Draft, Wording
 from caisson.memory.domain.ends import End
+from caisson.memory.domain.jobs import Job
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter, Principal
 
@@ -106,8 +107,12 @@ class Forgetting(Protocol):
             Denied: when the memory is another owner's.
         """
 
-    async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
-        """Delete up to `limit` memories of an owner, with everything made from them."""
+    async def forget_owned(self, principal: Principal, job: Job, limit: int) -> tuple[Job, Forgotten]:
+        """Delete up to `limit` memories of the job's owner, with everything made from them, and note it in the job.
+
+        Raises:
+            Conflict: the job was granted to another call meanwhile; nothing is deleted.
+        """
 
     async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
         """Whether anything of an owner is left."""

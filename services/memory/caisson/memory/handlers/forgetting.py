@@ -102,19 +102,18 @@ class ForgettingHandlers:
 
     async def _erase_page(self, job: Job, principal: Principal, request: OfUser) -> tuple[dict[str, Any], Job]:
         owner, tenant = str(job.state["owner"]), principal.tenant
-        forgotten = await self._forgetting.forget_owned(principal, owner, request.limit)
-        # Of a page that was deleted before a crash nothing is known here but what waits to be removed.
-        left = list(dict.fromkeys((*job.state["left"], *forgotten.deleted, *await self._indexing.unremoved(tenant))))
+        job, forgotten = await self._forgetting.forget_owned(principal, job, request.limit)
+        left = list(dict.fromkeys((*job.state["left"], *await self._indexing.unremoved(tenant))))
         removed = await self._follow(tenant, replace(forgotten, deleted=tuple(left)))
         more = await self._forgetting.owns(tenant, owner)
         if not more:
             await self._forgetting.forget_user(tenant, UserId(request.user_id))
-        page = receipts.told(forgotten, complete=removed and not more)
-        summed = {name: page[name] + job.receipt.get(name, 0) for name in ("vectors", "tombstones", "count")}
-        told = page | summed | {"resume": None if page["complete"] else job.job_id}
+        complete = removed and not more
+        kept = job.receipt | {"complete": complete, "resume": None if complete else job.job_id}
+        page = receipts.told(forgotten, complete=complete)
+        told = kept | {name: page[name] for name in ("deleted", "rebuilt")}
         state = {"owner": owner, "left": [] if removed else left}
-        kept = told | {"deleted": [], "rebuilt": []}
-        return told, replace(job, state=state, receipt=kept, done=told["complete"])
+        return told, replace(job, state=state, receipt=kept, done=complete)
 
     async def _follow(self, tenant: TenantId, forgotten: Forgotten) -> bool:
         removed = await self._indexing.remove(tenant, forgotten.deleted)

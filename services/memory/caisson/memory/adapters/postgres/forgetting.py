@@ -9,14 +9,14 @@ from caisson.common.ids import TenantId, UserId
 from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
-from caisson.memory.adapters.postgres.jobs import create_job
+from caisson.memory.adapters.postgres.jobs import create_job, note_job
 from caisson.memory.adapters.postgres.reading import NO_SUCH_MEMORY
 from caisson.memory.adapters.postgres.rows import Row, gate
 from caisson.memory.adapters.postgres.summaries import Summaries
 from caisson.memory.adapters.postgres.tombstones import Tombstones
 from caisson.memory.domain import receipts
 from caisson.memory.domain.forgetting import Plan, plan
-from caisson.memory.domain.jobs import JobKind
+from caisson.memory.domain.jobs import Job, JobKind
 from caisson.memory.domain.principals import HardFilter, Principal
 from caisson.memory.domain.writing import Forgotten
 
@@ -45,12 +45,15 @@ class PostgresForgetting:
             receipt = receipts.kept(forgotten)
             return await create_job(self._sql, connection, JobKind.DELETE, principal, receipt=receipt), forgotten
 
-    async def forget_owned(self, principal: Principal, owner_scope: str, limit: int) -> Forgotten:
-        """Delete up to `limit` memories of an owner, with everything made from them."""
-        tenant, user = principal.tenant, principal.user
-        async with self._accounts.writing(tenant, user) as (connection, _):
-            rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner_scope, limit=limit))
-            return await self._forget(connection, principal, [row["memory_id"] for row in rows], owner_scope)
+    async def forget_owned(self, principal: Principal, job: Job, limit: int) -> tuple[Job, Forgotten]:
+        """Delete up to `limit` memories of the job's owner, and note it in the job; raise Conflict."""
+        tenant, owner = principal.tenant, job.state["owner"]
+        async with self._accounts.writing(tenant, principal.user) as (connection, _):
+            rows = await fetch_all(self._sql.owned_page(connection, tenant=tenant, owner=owner, limit=limit))
+            forgotten = await self._forget(connection, principal, [row["memory_id"] for row in rows], owner)
+            noted = receipts.erased(job, forgotten)
+            await note_job(self._sql, connection, noted)
+        return noted, forgotten
 
     async def owns(self, tenant: TenantId, owner_scope: str) -> bool:
         """Whether anything of an owner is left."""

@@ -8,6 +8,8 @@ from caisson.common.postgres import Connection, Pool, acquire
 from caisson.memory.domain.jobs import Job, JobKind
 from caisson.memory.domain.principals import Principal
 
+_GRANTED_TO_ANOTHER = "the job was granted to another call meanwhile"
+
 
 class PostgresJobs:
     """The domain's `Jobs`."""
@@ -62,7 +64,7 @@ class PostgresJobs:
                 connection, job=job.job_id, fence=job.fence, state=job.state, receipt=job.receipt, done=job.done
             )
         if saved is None:
-            raise Conflict("the job was granted to another call meanwhile")
+            raise Conflict(_GRANTED_TO_ANOTHER)
 
     async def release_all(self) -> None:
         """Let go of what a process that is gone was working on. Only where there is one replica."""
@@ -92,3 +94,10 @@ async def create_job(
         done=receipt is not None,
     )
     return job_id
+
+
+async def note_job(queries: Any, connection: Connection, job: Job) -> None:
+    """Keep how far a job is, in the transaction that got it there; raise Conflict where another call has it."""
+    noted = await queries.note_job(connection, job=job.job_id, fence=job.fence, state=job.state, receipt=job.receipt)
+    if noted is None:
+        raise Conflict(_GRANTED_TO_ANOTHER)
