@@ -145,6 +145,7 @@ class Desk:
     thresholds: Thresholds = GATE
     chat: Chat | None = None
     consolidated_from: int = 5
+    consolidated_together: int = 1_000
     lease_s: float = 60
     answered_within_s: float = 8
     readiness: IndexReadiness = field(default_factory=lambda: IndexReadiness(IndexState()))
@@ -181,6 +182,7 @@ class Desk:
             self.indexer,
             self.chat,
             least=self.consolidated_from,
+            page=self.consolidated_together,
         )
         self.consolidating = ConsolidatingHandlers(self.consolidator, clock=clock)
         self.leases = PostgresLeases(pool, queries, lease_s=self.lease_s)

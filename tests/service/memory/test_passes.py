@@ -190,3 +190,42 @@ async def test_a_full_store_a_change_in_between_and_a_setting_of_zero_leave_epis
     await desk.remembering.correct(PatchMemory(caller=desk.caller(), id=ids[0], text="restarted the mailer"))
     assert await desk.consolidator.apply_for_owner(group, await desk.lease(Work.CONSOLIDATE)) is None
     assert set((await statuses(desk)).values()) == {"active"}
+
+
+FED = "UPDATE memory.memories SET text = 'fed the cat' WHERE memory_id = ANY ($1)"
+
+
+def odd(n: int) -> str:
+    """Return a text that has no word in common with any other."""
+    return " ".join(f"{word}{n}" for word in ("heron", "mill", "brass", "lantern"))
+
+
+@pytest.mark.parametrize("steps", [None, 2], ids=["in one go", "killed between two pages"])
+async def test_every_quiet_episode_has_its_turn_behind_any_number_that_nothing_becomes_of(
+    desk: Desk, steps: int | None
+) -> None:
+    """What a killed pass had looked at is not looked at again, even where something would become of it now."""
+    desk = replace(desk, consolidated_together=4)
+    first = [await desk.episode(odd(n)) for n in range(7)]
+    related = [await desk.episode(f"restarted the ledger {n}") for n in range(3)]
+    await desk.episode(odd(8))
+    await old(desk)
+    pass_ = ConsolidatePass(desk.consolidator, clock=desk.clock)
+    if steps is not None:
+        begun = (await finish(desk, pass_, Work.CONSOLIDATE, steps=steps))[-1]["begun"]
+        assert begun["memory_id"] == first[3]
+        await desk.pool.execute(FED, first[:4])
+        await old(desk)
+    await finish(desk, pass_, Work.CONSOLIDATE)
+    assert {id_ for id_, status in (await statuses(desk)).items() if status == "cold"} == set(related)
+
+
+async def test_a_request_passes_over_pages_that_nothing_becomes_of(desk: Desk) -> None:
+    desk = replace(desk, consolidated_together=4)
+    for n in range(8):
+        await desk.episode(odd(n))
+    related = [await desk.episode(f"restarted the ledger {n}") for n in range(3)]
+    await old(desk)
+    for due in (True, False):
+        [group] = (await desk.consolidate(dry_run=True, due=due)).groups
+        assert set(group["sources"]) == set(related)

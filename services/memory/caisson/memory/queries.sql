@@ -1,4 +1,7 @@
 -- Every statement of memory. Reads go through memory.readable or memory.visible; writers of a tenant hold its lock.
+--
+-- Rows that are asked for by their keys are read by their keys, however little the planner expects of a tenant: readers
+-- join each key LATERAL with OFFSET 0, and writers join a list of keys that names the tenant in each row.
 
 -- name: answers$
 SELECT 1;
@@ -6,11 +9,9 @@ SELECT 1;
 -- name: read_memory^
 -- One memory by its id or its external id; own ones before shared ones. With as_of, only if in force then.
 SELECT m.*, kin.sources, kin.successor
-FROM memory.readable(:tenant, :allowed, :now) m
+FROM memory.named(:tenant, :allowed, :now, :id) m
 CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
-WHERE (m.memory_id = :id OR m.external_id = :id)
-  AND (:as_of::timestamptz IS NULL
-       OR (m.valid_from <= :as_of AND (m.valid_to IS NULL OR m.valid_to > :as_of)))
+WHERE :as_of::timestamptz IS NULL OR (m.valid_from <= :as_of AND (m.valid_to IS NULL OR m.valid_to > :as_of))
 ORDER BY (m.memory_id = :id) DESC, (m.owner_scope = :own) DESC, m.owner_scope
 LIMIT 1;
 
@@ -30,7 +31,6 @@ LIMIT :limit;
 SELECT m.*, kin.sources, kin.successor
 FROM unnest(:ids::text[]) AS asked (id)
 CROSS JOIN LATERAL (
-    -- Each by its key, whatever the planner believes of the tenant: OFFSET keeps it from reading another way.
     SELECT v.* FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) v
     WHERE v.memory_id = asked.id OFFSET 0
 ) m
@@ -50,9 +50,15 @@ SELECT found.memory_id, found.size, found.matched
 FROM (SELECT m.memory_id, m.created_at, length(l.lexemes) AS size,
              ARRAY(SELECT place FROM unnest(:terms::text[]) WITH ORDINALITY AS asked (term, place)
                    WHERE l.lexemes @@ term::tsquery) AS matched
-      FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) m
-      JOIN memory.lexemes l ON l.tenant_id = m.tenant_id AND l.memory_id = m.memory_id
-      WHERE l.lexemes @@ (:any_term::text)::tsquery) found
+      FROM (SELECT * FROM memory.lexemes l
+            WHERE memory.term_keys(l.tenant_id, tsvector_to_array(l.lexemes)) && memory.term_keys(:tenant, :words::text[])
+            OFFSET 0) l
+      CROSS JOIN LATERAL (
+          SELECT v.memory_id, v.created_at FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) v
+          WHERE v.memory_id = l.memory_id OFFSET 0
+      ) m
+      WHERE l.tenant_id = :tenant) found
+WHERE cardinality(found.matched) > 0
 ORDER BY cardinality(found.matched) DESC, found.created_at DESC
 LIMIT :limit;
 
@@ -63,7 +69,9 @@ SELECT count(*) FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, fa
 -- How often anything changed in these scopes, and when the next of their memories comes into force.
 SELECT (SELECT coalesce(sum(e.epoch), 0)::bigint FROM memory.scope_epochs e
         WHERE e.tenant_id = :tenant AND e.scope = ANY (:allowed::text[])) AS changes,
-       (SELECT min(m.valid_from) FROM memory.readable(:tenant, :allowed, :now) m WHERE m.valid_from > :now) AS until;
+       (SELECT min(m.valid_from AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' FROM memory.readable(:tenant, :allowed, :now) m
+        WHERE m.tenant_id COLLATE "C" = :tenant
+          AND m.valid_from AT TIME ZONE 'UTC' > :now::timestamptz AT TIME ZONE 'UTC') AS until;
 
 -- name: record_events!
 -- Facts for the bus, in the transaction that makes them true.
@@ -75,18 +83,24 @@ SELECT * FROM unnest(:ids::text[], :tenants::text[], :users::text[], :sessions::
 -- Every version of a readable memory and of the readable facts that it replaced or that replaced it, but for versions
 -- from when it was none of the principal's.
 WITH RECURSIVE asked AS (
-    SELECT m.memory_id FROM memory.readable(:tenant, :allowed, :now) m
-    WHERE m.memory_id = :id OR m.external_id = :id
+    SELECT m.memory_id, m.superseded_by FROM memory.named(:tenant, :allowed, :now, :id) m
     ORDER BY (m.memory_id = :id) DESC, (m.owner_scope = :own) DESC, m.owner_scope LIMIT 1
 ), chain AS (
-    SELECT m.memory_id, m.superseded_by FROM memory.readable(:tenant, :allowed, :now) m JOIN asked USING (memory_id)
+    SELECT memory_id, superseded_by FROM asked
     UNION
-    SELECT m.memory_id, m.superseded_by
-    FROM chain JOIN memory.readable(:tenant, :allowed, :now) m
-        ON m.superseded_by = chain.memory_id OR m.memory_id = chain.superseded_by
+    SELECT m.memory_id, m.superseded_by FROM chain CROSS JOIN LATERAL (
+        SELECT r.memory_id, r.superseded_by FROM memory.readable(:tenant, :allowed, :now) r
+        WHERE r.superseded_by = chain.memory_id
+        UNION ALL
+        SELECT r.memory_id, r.superseded_by FROM memory.readable(:tenant, :allowed, :now) r
+        WHERE r.memory_id = chain.superseded_by
+        OFFSET 0
+    ) m
 )
 SELECT h.memory_id, h.version, h.change, h.text, h.valid_from, h.valid_to, h.at
-FROM chain JOIN memory.history h ON h.tenant_id = :tenant AND h.memory_id = chain.memory_id
+FROM chain CROSS JOIN LATERAL (
+    SELECT * FROM memory.history h WHERE h.tenant_id = :tenant AND h.memory_id = chain.memory_id OFFSET 0
+) h
 WHERE h.scopes IS NULL OR h.scopes && :allowed
 ORDER BY h.at, h.memory_id, h.version;
 
@@ -106,10 +120,21 @@ FROM memory.usage WHERE tenant_id = :tenant AND user_id IN ('', :user);
 
 -- name: standing
 -- What stands already where a draft would go: its external id, its text, or the same in other words.
+WITH there AS (
+    SELECT r.memory_id FROM memory.readable(:tenant, :allowed, :now) r
+    WHERE r.external_id = :external_id AND r.owner_scope = :owner
+    UNION
+    SELECT r.memory_id FROM memory.readable(:tenant, :allowed, :now) r
+    WHERE r.content_hash = :content_hash AND r.owner_scope = :owner AND r.status <> 'superseded'
+    UNION
+    SELECT :twin
+)
 SELECT m.memory_id, m.scope_key, m.layer, m.content_hash, m.context_key, m.fact_key, m.valid_to,
        m.external_id IS NOT NULL AS is_object,
        m.external_id IS NOT DISTINCT FROM :external_id AND m.external_id IS NOT NULL AS is_external
-FROM memory.readable(:tenant, :allowed, :now) m
+FROM there CROSS JOIN LATERAL (
+    SELECT r.* FROM memory.readable(:tenant, :allowed, :now) r WHERE r.memory_id = there.memory_id OFFSET 0
+) m
 WHERE m.owner_scope = :owner
   AND (m.external_id = :external_id
        OR (m.scope_key = :scope_key AND m.layer = :layer AND m.status <> 'superseded'
@@ -117,26 +142,56 @@ WHERE m.owner_scope = :owner
 
 -- name: find_tombstone^
 -- Whether a text was forgotten as it is, or only with other case and punctuation; no row where neither.
-SELECT bool_or(content_hash = :content_hash) AS of_this_text FROM memory.tombstones
-WHERE tenant_id = :tenant AND owner_scope = :owner AND (content_hash = :content_hash OR bare_hash = :bare_hash)
+SELECT bool_or(of_this_text) AS of_this_text FROM (
+    SELECT true AS of_this_text FROM memory.tombstones
+    WHERE tenant_id = :tenant AND owner_scope = :owner AND content_hash = :content_hash
+    UNION ALL
+    SELECT alike.content_hash = :content_hash FROM (
+        SELECT * FROM memory.tombstones WHERE tenant_id = :tenant AND bare_hash = :bare_hash OFFSET 0
+    ) alike
+    WHERE alike.owner_scope = :owner
+) found
 HAVING count(*) > 0;
 
 -- name: texts_of_terms
 -- What an owner's memories say with just these terms.
-SELECT m.text FROM memory.lexemes l
-JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.memory_id
-WHERE l.tenant_id = :tenant AND l.lexemes @@ :all_terms::tsquery AND l.lexemes = array_to_tsvector(:terms::text[])
+SELECT m.text
+FROM (SELECT * FROM memory.lexemes l
+      WHERE memory.term_keys(l.tenant_id, tsvector_to_array(l.lexemes)) @> memory.term_keys(:tenant, :words::text[])
+      OFFSET 0) l
+CROSS JOIN LATERAL (
+    SELECT * FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = l.memory_id OFFSET 0
+) m
+WHERE l.tenant_id = :tenant AND l.lexemes = array_to_tsvector(:terms::text[])
   AND m.owner_scope = :owner AND m.status <> 'superseded' AND (m.expires_at IS NULL OR m.expires_at > :now);
 
 -- name: lift_tombstone!
-DELETE FROM memory.tombstones
-WHERE tenant_id = :tenant AND owner_scope = :owner AND (content_hash = :content_hash OR bare_hash = :bare_hash);
+WITH found AS (
+    SELECT tenant_id, owner_scope, content_hash FROM memory.tombstones
+    WHERE tenant_id = :tenant AND owner_scope = :owner AND content_hash = :content_hash
+    UNION
+    SELECT alike.tenant_id, alike.owner_scope, alike.content_hash FROM (
+        SELECT * FROM memory.tombstones WHERE tenant_id = :tenant AND bare_hash = :bare_hash OFFSET 0
+    ) alike
+    WHERE alike.owner_scope = :owner
+)
+DELETE FROM memory.tombstones t USING found
+WHERE t.tenant_id = found.tenant_id AND t.owner_scope = found.owner_scope AND t.content_hash = found.content_hash;
 
 -- name: drop_expired_in_the_way!
 -- An expired memory holds no place; the sweep would take it later.
-DELETE FROM memory.memories m
-WHERE m.tenant_id = :tenant AND m.owner_scope = :owner AND m.expires_at <= :now
-  AND (m.content_hash = :content_hash OR m.external_id = :external_id OR m.fact_key = :fact_key);
+WITH there AS (
+    SELECT tenant_id, memory_id FROM memory.memories
+    WHERE tenant_id = :tenant AND content_hash = :content_hash AND owner_scope = :owner AND status <> 'superseded'
+    UNION
+    SELECT tenant_id, memory_id FROM memory.memories
+    WHERE tenant_id = :tenant AND external_id = :external_id AND owner_scope = :owner
+    UNION
+    SELECT tenant_id, memory_id FROM memory.memories
+    WHERE tenant_id = :tenant AND fact_key = :fact_key AND owner_scope = :owner
+)
+DELETE FROM memory.memories m USING there
+WHERE m.tenant_id = there.tenant_id AND m.memory_id = there.memory_id AND m.expires_at <= :now;
 
 -- name: facts_around
 -- The fact that is in force at a time, and the next one after it.
@@ -163,14 +218,16 @@ SELECT tenant_id, memory_id, version, 'superseded', text, content_hash, valid_fr
 
 -- name: cool_sources!
 -- The episodes that a superseded fact came from, or that say the same older thing, go cold with it; never another's.
-WITH cooled AS (
-    UPDATE memory.memories m SET status = 'cold'
-    WHERE m.tenant_id = :tenant AND m.status = 'active' AND m.layer = 'episodic'
-      AND m.owner_scope = ANY (:allowed::text[])
-      AND (m.memory_id IN (SELECT s.source_id FROM memory.sources s
-                           WHERE s.tenant_id = :tenant AND s.memory_id = :memory)
-           OR (m.fact_key = :fact_key AND m.owner_scope = :owner AND m.scope_key = :scope_key
-               AND m.valid_from <= :at))
+WITH there AS (
+    SELECT tenant_id, source_id AS memory_id FROM memory.sources WHERE tenant_id = :tenant AND memory_id = :memory
+    UNION
+    SELECT tenant_id, memory_id FROM memory.memories
+    WHERE tenant_id = :tenant AND fact_key = :fact_key AND owner_scope = :owner AND scope_key = :scope_key
+      AND valid_from <= :at
+), cooled AS (
+    UPDATE memory.memories m SET status = 'cold' FROM there
+    WHERE m.tenant_id = there.tenant_id AND m.memory_id = there.memory_id
+      AND m.status = 'active' AND m.layer = 'episodic' AND m.owner_scope = ANY (:allowed::text[])
     RETURNING m.tenant_id, m.memory_id, m.version, m.text, m.content_hash, m.valid_from, m.valid_to
 )
 INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
@@ -236,17 +293,18 @@ WHERE was = 'cold';
 -- name: link_source!
 -- Where the provenance names a readable memory, that is its source.
 INSERT INTO memory.sources (tenant_id, memory_id, source_id)
-SELECT :tenant, :memory, m.memory_id FROM memory.readable(:tenant, :allowed, :now) m
-WHERE (m.memory_id = :source OR m.external_id = :source) AND m.memory_id <> :memory
+SELECT :tenant, :memory, m.memory_id FROM memory.named(:tenant, :allowed, :now, :source) m
+WHERE m.memory_id <> :memory
 ORDER BY (m.memory_id = :source) DESC, (m.owner_scope = :owner) DESC LIMIT 1
 ON CONFLICT DO NOTHING;
 
 -- name: drop_expired
 -- Expired memories of one tenant go, a page at a time; triggers take their points, usage and cached recalls.
-DELETE FROM memory.memories m USING (
+WITH expired AS MATERIALIZED (
     SELECT tenant_id, memory_id FROM memory.memories
     WHERE tenant_id = :tenant AND expires_at <= :now ORDER BY expires_at LIMIT :limit
-) expired
+)
+DELETE FROM memory.memories m USING expired
 WHERE m.tenant_id = expired.tenant_id AND m.memory_id = expired.memory_id
 RETURNING m.memory_id, m.user_id;
 
@@ -278,18 +336,23 @@ FROM fresh CROSS JOIN LATERAL memory.kin_of(:tenant, fresh.memory_id, NULL, :all
 -- name: first_end_of_sources$
 -- When the first of what a memory was made from expires.
 SELECT min(source.expires_at) FROM memory.sources s
-JOIN memory.memories source ON source.tenant_id = s.tenant_id AND source.memory_id = s.source_id
-WHERE s.tenant_id = :tenant AND s.memory_id = :memory;
+CROSS JOIN LATERAL (
+    SELECT m.expires_at FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = s.source_id OFFSET 0
+) source
+WHERE s.memory_id = :memory AND s.tenant_id = :tenant;
 
 -- name: twin_of$
 -- Another memory that already holds the place that a changed text would take.
 SELECT other.memory_id
 FROM memory.memories m
-JOIN memory.memories other ON other.tenant_id = m.tenant_id AND other.owner_scope = m.owner_scope
-    AND other.scope_key = m.scope_key AND other.layer = m.layer AND other.context_key = m.context_key
-    AND other.external_id IS NOT DISTINCT FROM m.external_id
-    AND other.content_hash = :content_hash AND other.status <> 'superseded' AND other.memory_id <> m.memory_id
-WHERE m.tenant_id = :tenant AND m.memory_id = :memory;
+CROSS JOIN LATERAL (
+    SELECT o.* FROM memory.memories o
+    WHERE o.tenant_id = :tenant AND o.content_hash = :content_hash AND o.owner_scope = m.owner_scope
+      AND o.status <> 'superseded' OFFSET 0
+) other
+WHERE m.tenant_id = :tenant AND m.memory_id = :memory AND other.memory_id <> m.memory_id
+  AND other.scope_key = m.scope_key AND other.layer = m.layer AND other.context_key = m.context_key
+  AND other.external_id IS NOT DISTINCT FROM m.external_id;
 
 -- name: graph_around
 -- Every edge of the graphs that these memories belong to, with what may be made again and what is raw material. A
@@ -297,36 +360,52 @@ WHERE m.tenant_id = :tenant AND m.memory_id = :memory;
 WITH RECURSIVE reached AS (
     SELECT unnest(:ids::text[]) AS memory_id
     UNION
-    SELECT CASE WHEN s.memory_id = reached.memory_id THEN s.source_id ELSE s.memory_id END
-    FROM reached JOIN memory.sources s
-        ON s.tenant_id = :tenant AND (s.memory_id = reached.memory_id OR s.source_id = reached.memory_id)
+    SELECT edge.memory_id FROM reached CROSS JOIN LATERAL (
+        SELECT s.source_id AS memory_id FROM memory.sources s
+        WHERE s.memory_id = reached.memory_id AND s.tenant_id = :tenant
+        UNION ALL
+        SELECT s.memory_id FROM memory.sources s WHERE s.source_id = reached.memory_id AND s.tenant_id = :tenant
+        OFFSET 0
+    ) edge
 )
 SELECT s.memory_id, s.source_id,
        derived.provenance_kind IN ('consolidation', 'distillation')
            AND bool_and(derived.scopes <@ source.scopes OR 'tenant' = ANY (source.scopes)) OVER (PARTITION BY s.memory_id) AS is_summary,
        (source.status = 'cold' OR source.layer IN ('episodic', 'session'))
            AND source.owner_scope = ANY (:owners::text[]) AS is_material
-FROM memory.sources s
-JOIN memory.memories derived ON derived.tenant_id = s.tenant_id AND derived.memory_id = s.memory_id
-JOIN memory.memories source ON source.tenant_id = s.tenant_id AND source.memory_id = s.source_id
-WHERE s.tenant_id = :tenant AND s.memory_id IN (SELECT memory_id FROM reached);
+FROM reached
+CROSS JOIN LATERAL (
+    SELECT * FROM memory.sources s WHERE s.memory_id = reached.memory_id AND s.tenant_id = :tenant OFFSET 0
+) s
+CROSS JOIN LATERAL (
+    SELECT * FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = s.memory_id OFFSET 0
+) derived
+CROSS JOIN LATERAL (
+    SELECT * FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = s.source_id OFFSET 0
+) source;
 
 -- name: texts_to_bury
 -- Every text that these memories ever had and that no other one of the owner has, but for those that go with them.
-SELECT DISTINCT ON (said.owner_scope, said.content_hash) said.owner_scope, said.content_hash, said.text
-FROM (
-    SELECT m.owner_scope, m.content_hash, m.text FROM memory.memories m
-    WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+WITH gone AS (
+    SELECT m.memory_id, m.owner_scope, m.content_hash, m.text FROM unnest(:ids::text[]) AS asked (id)
+    CROSS JOIN LATERAL (
+        SELECT * FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = asked.id OFFSET 0
+    ) m
+), said AS (
+    SELECT owner_scope, content_hash, text FROM gone
     UNION ALL
-    SELECT m.owner_scope, h.content_hash, h.text FROM memory.memories m
-    JOIN memory.history h ON h.tenant_id = m.tenant_id AND h.memory_id = m.memory_id
-    WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[]) AND h.content_hash IS NOT NULL
-) said
+    SELECT gone.owner_scope, h.content_hash, h.text FROM gone CROSS JOIN LATERAL (
+        SELECT * FROM memory.history h WHERE h.tenant_id = :tenant AND h.memory_id = gone.memory_id OFFSET 0
+    ) h
+    WHERE h.content_hash IS NOT NULL
+)
+SELECT DISTINCT ON (said.owner_scope, said.content_hash) said.owner_scope, said.content_hash, said.text FROM said
 WHERE NOT EXISTS (
     SELECT 1 FROM memory.memories other
-    WHERE other.tenant_id = :tenant AND other.owner_scope = said.owner_scope
-      AND other.content_hash = said.content_hash AND other.status <> 'superseded'
-      AND other.memory_id <> ALL (:going::text[]));
+    WHERE other.tenant_id = :tenant AND other.content_hash = said.content_hash
+      AND other.owner_scope = said.owner_scope AND other.status <> 'superseded'
+      AND other.memory_id <> ALL (:going::text[])
+    OFFSET 0);
 
 -- name: bury$
 -- Tombstones of texts, by both of their hashes; the number of new ones.
@@ -340,43 +419,72 @@ WITH buried AS (
 SELECT count(*) FROM buried;
 
 -- name: scopes_of
-SELECT DISTINCT unnest(scopes) AS scope FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
+SELECT DISTINCT unnest(m.scopes) AS scope FROM unnest(:ids::text[]) AS asked (id)
+CROSS JOIN LATERAL (
+    SELECT scopes FROM memory.memories WHERE tenant_id = :tenant AND memory_id = asked.id OFFSET 0
+) m;
 
 -- name: shared_among
 -- Those of the ids that are the principal's to see, expired or not.
-SELECT m.memory_id FROM memory.readable(:tenant, :allowed, '-infinity') m WHERE m.memory_id = ANY (:ids::text[]);
+SELECT m.memory_id FROM unnest(:ids::text[]) AS asked (id)
+CROSS JOIN LATERAL (
+    SELECT r.memory_id FROM memory.readable(:tenant, :allowed, '-infinity') r WHERE r.memory_id = asked.id OFFSET 0
+) m;
 
 -- name: drop_candidates!
 -- Candidates of distillations that hold a text that these memories have or had.
-WITH said AS (
-    SELECT text, content_hash FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[])
+WITH asked AS (
+    SELECT unnest(:ids::text[]) AS id
+), said AS (
+    SELECT m.text, m.content_hash FROM asked CROSS JOIN LATERAL (
+        SELECT * FROM memory.memories WHERE tenant_id = :tenant AND memory_id = asked.id OFFSET 0
+    ) m
     UNION
-    SELECT text, content_hash FROM memory.history
-    WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND text IS NOT NULL
+    SELECT h.text, h.content_hash FROM asked CROSS JOIN LATERAL (
+        SELECT * FROM memory.history WHERE tenant_id = :tenant AND memory_id = asked.id OFFSET 0
+    ) h
+    WHERE h.text IS NOT NULL
+), held AS MATERIALIZED (
+    SELECT d.* FROM memory.jobs j CROSS JOIN LATERAL (
+        SELECT * FROM memory.distil_texts WHERE job_id = j.job_id OFFSET 0
+    ) d
+    WHERE j.tenant_id = :tenant AND j.kind = 'distil'
+), found AS (
+    SELECT DISTINCT held.job_id, held.position FROM held JOIN said
+        ON held.content_hash = said.content_hash OR strpos(lower(held.text), lower(said.text)) > 0
 )
-DELETE FROM memory.distil_texts d USING memory.jobs j, said
-WHERE j.job_id = d.job_id AND j.tenant_id = :tenant
-  AND (d.content_hash = said.content_hash OR strpos(lower(d.text), lower(said.text)) > 0);
+DELETE FROM memory.distil_texts d USING found WHERE d.job_id = found.job_id AND d.position = found.position;
 
 -- name: delete_memories
 -- Edges, terms and history go with them.
-DELETE FROM memory.memories WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[])
-RETURNING memory_id, user_id, owner_scope, session_id, run_id, chunks;
+DELETE FROM memory.memories m USING (SELECT :tenant::text AS tenant_id, unnest(:ids::text[]) AS memory_id) asked
+WHERE m.tenant_id = asked.tenant_id AND m.memory_id = asked.memory_id
+RETURNING m.memory_id, m.user_id, m.owner_scope, m.session_id, m.run_id, m.chunks;
 
 -- name: forget_successors!
-UPDATE memory.memories SET superseded_by = NULL WHERE tenant_id = :tenant AND superseded_by = ANY (:ids::text[]);
+UPDATE memory.memories m SET superseded_by = NULL
+FROM (SELECT :tenant::text AS tenant_id, unnest(:ids::text[]) AS memory_id) asked
+WHERE m.tenant_id = asked.tenant_id AND m.superseded_by = asked.memory_id;
 
 -- name: forget_retrieved!
 UPDATE memory.retrievals SET injected = ARRAY(SELECT id FROM unnest(injected) AS id WHERE id <> ALL (:ids::text[]))
-WHERE tenant_id = :tenant AND injected && :ids::text[];
+WHERE retrieval_id = ANY (ARRAY(
+    SELECT told.retrieval_id FROM unnest(:ids::text[]) AS asked (id)
+    CROSS JOIN LATERAL (
+        SELECT r.retrieval_id, r.tenant_id FROM memory.retrievals r WHERE r.injected @> ARRAY[asked.id] OFFSET 0
+    ) told
+    WHERE told.tenant_id = :tenant));
 
 -- name: wake_memories!
 -- What was made of them is gone; another's memories stay as they are.
 WITH woken AS (
-    UPDATE memory.memories SET status = 'active', used_at = :now
-    WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND status = 'cold'
-      AND owner_scope = ANY (:owners::text[])
-    RETURNING tenant_id, memory_id, version, text, content_hash, valid_from, valid_to
+    UPDATE memory.memories m SET status = 'active', used_at = :now
+    FROM (SELECT c.* FROM unnest(:ids::text[]) AS asked (id) CROSS JOIN LATERAL (
+              SELECT tenant_id, memory_id, status, owner_scope FROM memory.memories
+              WHERE tenant_id = :tenant AND memory_id = asked.id OFFSET 0) c
+          WHERE c.status = 'cold' AND c.owner_scope = ANY (:owners::text[])) cold
+    WHERE m.tenant_id = cold.tenant_id AND m.memory_id = cold.memory_id
+    RETURNING m.tenant_id, m.memory_id, m.version, m.text, m.content_hash, m.valid_from, m.valid_to
 )
 INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
 SELECT tenant_id, memory_id, version, 'woken', text, content_hash, valid_from, valid_to, :now FROM woken;
@@ -385,8 +493,11 @@ SELECT tenant_id, memory_id, version, 'woken', text, content_hash, valid_from, v
 -- Memories of a tenant for work inside the store, oldest first; no reader sees them from here.
 SELECT m.*, m.superseded_by AS successor,
        ARRAY(SELECT s.source_id FROM memory.sources s
-             WHERE s.tenant_id = m.tenant_id AND s.memory_id = m.memory_id ORDER BY 1) AS sources
-FROM memory.memories m WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
+             WHERE s.memory_id = m.memory_id AND s.tenant_id = m.tenant_id ORDER BY 1) AS sources
+FROM unnest(:ids::text[]) AS asked (id)
+CROSS JOIN LATERAL (
+    SELECT * FROM memory.memories WHERE tenant_id = :tenant AND memory_id = asked.id OFFSET 0
+) m
 ORDER BY m.created_at, m.memory_id;
 
 -- name: rebuild_summary!
@@ -409,7 +520,7 @@ ON CONFLICT DO NOTHING;
 -- name: owned_page
 -- The next memories of an owner, whatever their status or expiry.
 SELECT m.memory_id FROM memory.memories m
-WHERE m.tenant_id = :tenant AND m.owner_scope = :owner ORDER BY m.memory_id LIMIT :limit;
+WHERE m.tenant_id COLLATE "C" = :tenant AND m.owner_scope = :owner ORDER BY m.memory_id LIMIT :limit;
 
 -- name: mark_session_ended!
 INSERT INTO memory.ended_sessions (tenant_id, session_id) VALUES (:tenant, :session) ON CONFLICT DO NOTHING;
@@ -418,7 +529,7 @@ INSERT INTO memory.ended_sessions (tenant_id, session_id) VALUES (:tenant, :sess
 SELECT EXISTS (SELECT 1 FROM memory.ended_sessions WHERE tenant_id = :tenant AND session_id = :session);
 
 -- name: forget_recalls_of_session!
-DELETE FROM memory.retrievals WHERE tenant_id = :tenant AND session_id = :session;
+DELETE FROM memory.retrievals WHERE session_id = :session AND tenant_id = :tenant;
 
 -- name: drop_ended_sessions!
 DELETE FROM memory.ended_sessions WHERE ended_at < now() - make_interval(days => :days);
@@ -441,15 +552,19 @@ DELETE FROM memory.usage WHERE tenant_id = :tenant AND user_id = :user AND rows 
 SELECT m.*, kin.sources, kin.successor
 FROM memory.readable(:tenant, :allowed, :now) m
 CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
-WHERE m.owner_scope = :owner AND (:after::text IS NULL OR m.memory_id > :after)
+WHERE m.tenant_id COLLATE "C" = :tenant AND m.owner_scope = :owner AND m.memory_id > coalesce(:after::text, '')
 ORDER BY m.memory_id LIMIT :limit;
 
 -- name: active_episodes
 -- The oldest active episodes that a principal may see and change.
 SELECT m.*, kin.sources, kin.successor
-FROM memory.visible(:tenant, :allowed, :now, :as_of, '{episodic}'::text[], false) m
+FROM unnest(:allowed::text[]) AS own (scope)
+CROSS JOIN LATERAL (
+    SELECT v.* FROM memory.visible(:tenant, :allowed, :now, :as_of, '{episodic}'::text[], false) v
+    WHERE v.layer = 'episodic' AND v.status = 'active' AND v.owner_scope = own.scope OFFSET 0
+) m
 CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
-WHERE m.status = 'active' AND m.owner_scope = ANY (:allowed::text[])
+WHERE (m.created_at, m.memory_id) > (:after_at::timestamptz, :after_id::text)
 ORDER BY m.created_at, m.memory_id LIMIT :limit;
 
 -- name: places_to_consolidate
@@ -458,26 +573,39 @@ SELECT m.tenant_id, m.owner_scope, m.scope_key, min(m.scopes) AS scopes FROM mem
 WHERE m.layer = 'episodic' AND m.status = 'active' AND m.used_at < :since AND m.updated_at < :since
   AND m.valid_from <= :now AND (m.valid_to IS NULL OR m.valid_to > :now)
   AND (m.expires_at IS NULL OR m.expires_at > :now) AND char_length(m.text) <= :chars
-  AND (:tenant::text IS NULL OR (m.tenant_id = :tenant AND m.owner_scope = ANY (:owners::text[])))
   AND (m.tenant_id, m.owner_scope, m.scope_key) > (:after_tenant::text, :after_owner::text, :after_scope_key::bytea)
 GROUP BY m.tenant_id, m.owner_scope, m.scope_key HAVING count(*) >= :least
 ORDER BY m.tenant_id, m.owner_scope, m.scope_key LIMIT :limit;
 
+-- name: own_places_to_consolidate
+-- The same among what a principal may change.
+SELECT m.tenant_id, m.owner_scope, m.scope_key, min(m.scopes) AS scopes
+FROM (SELECT :tenant::text AS tenant_id, unnest(:owners::text[]) AS owner_scope) asked
+JOIN memory.memories m ON m.tenant_id = asked.tenant_id AND m.owner_scope = asked.owner_scope
+WHERE m.layer = 'episodic' AND m.status = 'active' AND m.used_at < :since AND m.updated_at < :since
+  AND m.valid_from <= :now AND (m.valid_to IS NULL OR m.valid_to > :now)
+  AND (m.expires_at IS NULL OR m.expires_at > :now) AND char_length(m.text) <= :chars
+GROUP BY m.tenant_id, m.owner_scope, m.scope_key HAVING count(*) >= :least
+ORDER BY m.tenant_id, m.owner_scope, m.scope_key LIMIT :limit;
+
 -- name: quiet_episodes
--- The oldest of them in one such place.
+-- The oldest of them in one such place, after one of them.
 SELECT m.*, kin.sources, kin.successor
 FROM memory.visible(:tenant, :allowed, :now, :now, '{episodic}'::text[], false) m
 CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
 WHERE m.status = 'active' AND m.owner_scope = :owner AND m.scope_key = :scope_key
   AND m.used_at < :since AND m.updated_at < :since AND char_length(m.text) <= :chars
+  AND (m.created_at, m.memory_id) > (:after_at::timestamptz, :after_id::text)
 ORDER BY m.created_at, m.memory_id LIMIT :limit;
 
 -- name: cool_memories
 -- Sources of a summary, or long unused memories, leave the index; nothing of them goes.
 WITH cooled AS (
     UPDATE memory.memories m SET status = 'cold'
-    FROM unnest(:ids::text[], :versions::integer[]) AS known (memory_id, version)
-    WHERE m.tenant_id = :tenant AND m.memory_id = known.memory_id AND m.version = known.version AND m.status = 'active'
+    FROM (SELECT :tenant::text AS tenant_id, k.* FROM unnest(:ids::text[], :versions::integer[]) AS k (memory_id, version)
+          OFFSET 0) known
+    WHERE m.tenant_id = known.tenant_id AND m.memory_id = known.memory_id AND m.version = known.version
+      AND m.status = 'active'
     RETURNING m.tenant_id, m.memory_id, m.version, m.text, m.content_hash, m.valid_from, m.valid_to
 ), versions AS (
     INSERT INTO memory.history (tenant_id, memory_id, version, change, text, content_hash, valid_from, valid_to, at)
@@ -495,8 +623,8 @@ SELECT EXISTS (SELECT 1 FROM memory.readable(:tenant, :allowed, :now) m
 -- name: same_summary$
 -- A summary in force that says the same already.
 SELECT memory_id FROM memory.memories
-WHERE tenant_id = :tenant AND owner_scope = :owner AND scope_key = :scope_key AND layer = 'semantic'
-  AND content_hash = :content_hash AND provenance_kind = 'consolidation' AND status <> 'superseded'
+WHERE tenant_id = :tenant AND content_hash = :content_hash AND owner_scope = :owner AND scope_key = :scope_key
+  AND layer = 'semantic' AND provenance_kind = 'consolidation' AND status <> 'superseded'
   AND (expires_at IS NULL OR expires_at > :now);
 
 -- name: due_in_turn
@@ -550,54 +678,59 @@ LEFT JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.mem
 -- name: settle_index_work!
 -- What was done goes, unless the memory changed meanwhile: then it is due again at once. What searches found before the
 -- index showed it is out of date.
-WITH done AS (
-    SELECT * FROM unnest(:ids::text[], :generations::bigint[], :versions::integer[], :chunks::integer[])
+WITH done AS MATERIALIZED (
+    SELECT :tenant::text AS tenant_id, d.*
+    FROM unnest(:ids::text[], :generations::bigint[], :versions::integer[], :chunks::integer[])
         AS d (memory_id, generation, version, chunks)
 ), settled AS (
     DELETE FROM memory.index_outbox o USING done
-    WHERE o.tenant_id = :tenant AND o.memory_id = done.memory_id AND o.generation = done.generation
+    WHERE o.tenant_id = done.tenant_id AND o.memory_id = done.memory_id AND o.generation = done.generation
 ), changed AS (
     UPDATE memory.index_outbox o SET leased_until = NULL, attempts = 0 FROM done
-    WHERE o.tenant_id = :tenant AND o.memory_id = done.memory_id AND o.generation <> done.generation
+    WHERE o.tenant_id = done.tenant_id AND o.memory_id = done.memory_id AND o.generation <> done.generation
 ), shown AS (
     INSERT INTO memory.scope_epochs AS e (tenant_id, scope)
     SELECT DISTINCT m.tenant_id, scope
-    FROM memory.memories m JOIN done USING (memory_id), unnest(m.scopes) AS scope
-    WHERE m.tenant_id = :tenant
+    FROM done JOIN memory.memories m USING (tenant_id, memory_id), unnest(m.scopes) AS scope
     ORDER BY 1, 2
     ON CONFLICT (tenant_id, scope) DO UPDATE SET epoch = e.epoch + 1
 )
 UPDATE memory.memories m
 SET chunks = done.chunks, indexed_version = done.version,
     embedder = CASE WHEN done.version IS NULL THEN NULL ELSE :embedder END
-FROM done WHERE m.tenant_id = :tenant AND m.memory_id = done.memory_id
+FROM done WHERE m.tenant_id = done.tenant_id AND m.memory_id = done.memory_id
   AND NOT EXISTS (SELECT 1 FROM memory.embedding e WHERE e.digest <> :embedder);
 
 -- name: postpone_index_work!
 UPDATE memory.index_outbox o
-SET leased_until = NULL, error = :error, not_before = now() + make_interval(secs => p.delay_s)
-FROM unnest(:ids::text[], :delays_s::double precision[]) AS p (memory_id, delay_s)
-WHERE o.tenant_id = :tenant AND o.memory_id = p.memory_id;
+SET leased_until = NULL, error = :error, not_before = now() + make_interval(secs => asked.delay_s)
+FROM (SELECT :tenant::text AS tenant_id, p.*
+      FROM unnest(:ids::text[], :delays_s::double precision[]) AS p (memory_id, delay_s) OFFSET 0) asked
+WHERE o.tenant_id = asked.tenant_id AND o.memory_id = asked.memory_id;
 
 -- name: settle_deleted$
 -- Points of deleted memories were removed; the number of rows that a relay still holds, and so may write again.
 -- Where another embedder took over the index, that is all of them: its relay removes their points.
 WITH own AS (
     SELECT NOT EXISTS (SELECT 1 FROM memory.embedding e WHERE e.digest <> :embedder) AS is_current
+), asked AS MATERIALIZED (
+    SELECT :tenant::text AS tenant_id, unnest(:ids::text[]) AS memory_id
 ), settled AS (
-    DELETE FROM memory.index_outbox o USING own
-    WHERE own.is_current AND o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[])
+    DELETE FROM memory.index_outbox o USING own, asked
+    WHERE own.is_current AND o.tenant_id = asked.tenant_id AND o.memory_id = asked.memory_id
       AND (o.leased_until IS NULL OR o.leased_until < now())
-      AND NOT EXISTS (SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id)
+      AND NOT EXISTS (
+          SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id OFFSET 0)
 )
-SELECT count(*) FROM memory.index_outbox o, own
-WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]) AND (o.leased_until >= now() OR NOT own.is_current);
+SELECT count(*) FROM own, asked JOIN memory.index_outbox o USING (tenant_id, memory_id)
+WHERE o.leased_until >= now() OR NOT own.is_current;
 
 -- name: unremoved
 -- Deleted memories of a tenant whose points may still be there.
 SELECT o.memory_id FROM memory.index_outbox o
 WHERE o.tenant_id = :tenant
-  AND NOT EXISTS (SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id);
+  AND NOT EXISTS (
+      SELECT 1 FROM memory.memories m WHERE m.tenant_id = o.tenant_id AND m.memory_id = o.memory_id OFFSET 0);
 
 -- name: index_outbox_age^
 -- What failed again and again is counted apart: it is one memory's trouble, not the relay's. Embedding everything again
@@ -667,16 +800,17 @@ ORDER BY memory_id LIMIT :limit;
 
 -- name: wanted_points
 -- What the index must hold of these memories, but for what waits in the outbox; both in one snapshot.
+WITH asked AS MATERIALIZED (
+    SELECT :tenant::text AS tenant_id, unnest(:ids::text[]) AS memory_id
+)
 SELECT m.memory_id, m.version, false AS waits,
        greatest(m.chunks, CASE WHEN m.indexed_version IS NULL THEN 1 ELSE 0 END) AS points
-FROM memory.memories m
-WHERE m.tenant_id = :tenant AND m.memory_id = ANY (:ids::text[])
-  AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now())
-  AND NOT EXISTS (SELECT 1 FROM memory.index_outbox o
-                  WHERE o.tenant_id = m.tenant_id AND o.memory_id = m.memory_id)
+FROM asked JOIN memory.memories m USING (tenant_id, memory_id)
+WHERE m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now())
+  AND NOT EXISTS (
+      SELECT 1 FROM memory.index_outbox o WHERE o.tenant_id = m.tenant_id AND o.memory_id = m.memory_id OFFSET 0)
 UNION ALL
-SELECT o.memory_id, NULL, true, NULL FROM memory.index_outbox o
-WHERE o.tenant_id = :tenant AND o.memory_id = ANY (:ids::text[]);
+SELECT o.memory_id, NULL, true, NULL FROM asked JOIN memory.index_outbox o USING (tenant_id, memory_id);
 
 -- name: unknown_points
 -- Those of these memories of which the index must hold nothing, but for what waits in the outbox.
@@ -688,21 +822,24 @@ WHERE NOT EXISTS (SELECT 1 FROM memory.memories m
                   WHERE o.tenant_id = held.tenant_id AND o.memory_id = held.memory_id);
 
 -- name: waiting_among
-SELECT memory_id FROM memory.index_outbox WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]);
+SELECT o.memory_id FROM (SELECT :tenant::text AS tenant_id, unnest(:ids::text[]) AS memory_id) asked
+JOIN memory.index_outbox o USING (tenant_id, memory_id);
 
 -- name: enqueue_memories!
 -- The row is told how many points there are: the relay removes those that are too many.
-WITH held AS (
-    SELECT * FROM unnest(:ids::text[], :points::integer[]) AS h (memory_id, points)
+WITH held AS MATERIALIZED (
+    SELECT :tenant::text AS tenant_id, h.* FROM unnest(:ids::text[], :points::integer[]) AS h (memory_id, points)
 ), told AS (
     UPDATE memory.memories m SET chunks = held.points FROM held
-    WHERE m.tenant_id = :tenant AND m.memory_id = held.memory_id
+    WHERE m.tenant_id = held.tenant_id AND m.memory_id = held.memory_id
 )
-INSERT INTO memory.index_outbox AS o (tenant_id, memory_id) SELECT :tenant, memory_id FROM held
+INSERT INTO memory.index_outbox AS o (tenant_id, memory_id) SELECT tenant_id, memory_id FROM held
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, not_before = now();
 
 -- name: tenants_with_expired
-SELECT DISTINCT tenant_id FROM memory.memories WHERE expires_at <= :now LIMIT :limit;
+-- Whose the memories are that expired first, so many of them.
+SELECT DISTINCT tenant_id FROM (
+    SELECT tenant_id FROM memory.memories WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit) expired;
 
 -- name: long_unused
 -- Active memories in the order of their last use, a page at a time.
@@ -712,27 +849,32 @@ WHERE m.status = 'active' AND m.used_at < :before AND (m.used_at, m.tenant_id, m
 ORDER BY m.used_at, m.tenant_id, m.memory_id LIMIT :limit;
 
 -- name: tenants_with_uses
-SELECT DISTINCT tenant_id FROM memory.retrievals WHERE NOT counted LIMIT :limit;
+-- Whose so many of the recalls are that are still to be counted.
+SELECT DISTINCT tenant_id FROM (
+    SELECT tenant_id FROM memory.retrievals WHERE NOT counted ORDER BY tenant_id LIMIT :limit) uncounted;
 
 -- name: count_uses!
 -- What a recall put before a model was used then.
 WITH counted AS (
     UPDATE memory.retrievals SET counted = true WHERE tenant_id = :tenant AND NOT counted
-    RETURNING injected, created_at
+    RETURNING tenant_id, injected, created_at
 ), used AS (
-    SELECT id, max(created_at) AS at FROM counted, unnest(injected) AS id GROUP BY id
+    SELECT tenant_id, id, max(created_at) AS at FROM counted, unnest(injected) AS id GROUP BY tenant_id, id
 )
 UPDATE memory.memories m SET used_at = used.at FROM used
-WHERE m.tenant_id = :tenant AND m.memory_id = used.id AND m.used_at < used.at;
+WHERE m.tenant_id = used.tenant_id AND m.memory_id = used.id AND m.used_at < used.at;
 
 -- name: drop_old_retrievals!
 DELETE FROM memory.retrievals WHERE created_at < now() - make_interval(days => :days);
 
 -- name: drop_old_jobs!
 -- Receipts are kept for a time; what holds texts, or was left unfinished, goes sooner.
+WITH receipts AS (
+    DELETE FROM memory.jobs
+    WHERE done AND kind <> 'distil' AND updated_at < now() - make_interval(days => :receipt_days)
+)
 DELETE FROM memory.jobs
-WHERE updated_at < now() - CASE WHEN done AND kind <> 'distil' THEN make_interval(days => :receipt_days)
-                                ELSE make_interval(days => :unfinished_days) END;
+WHERE (NOT done OR kind = 'distil') AND updated_at < now() - make_interval(days => :unfinished_days);
 
 -- name: create_job!
 INSERT INTO memory.jobs (job_id, tenant_id, user_id, kind, state, receipt, done)
@@ -754,10 +896,14 @@ WHERE job_id = :job AND tenant_id = :tenant AND user_id = :user AND kind = :kind
 
 -- name: read_receipt^
 -- A deletion's receipt, by its own id or by that of a memory that it took; an erasure that no slice was saved of has none yet.
-SELECT job_id, receipt FROM memory.jobs
-WHERE tenant_id = :tenant AND user_id = :user AND kind IN ('delete', 'erase_user') AND receipt <> '{}'
-  AND (job_id = :id OR receipt -> 'deleted' ? :id)
-ORDER BY created_at DESC LIMIT 1;
+SELECT j.job_id, j.receipt FROM (
+    SELECT * FROM memory.jobs WHERE job_id = :id
+    UNION ALL
+    SELECT * FROM memory.jobs WHERE receipt -> 'deleted' ? :id AND job_id <> :id
+    OFFSET 0
+) j
+WHERE j.tenant_id = :tenant AND j.user_id = :user AND j.kind IN ('delete', 'erase_user') AND j.receipt <> '{}'
+ORDER BY j.created_at DESC LIMIT 1;
 
 -- name: complete_receipt!
 UPDATE memory.jobs SET receipt = receipt || '{"complete": true}'
@@ -808,11 +954,13 @@ WHERE t.job_id = :job AND t.position = r.position;
 
 -- name: injected_texts
 -- What recalls of a session returned, as far as the principal may still see it.
-SELECT DISTINCT m.memory_id, m.text
-FROM memory.retrievals r
-CROSS JOIN LATERAL unnest(r.injected) AS told (id)
-JOIN memory.readable(:tenant, :allowed, :now) m ON m.memory_id = told.id
-WHERE r.tenant_id = :tenant AND r.session_id = :session LIMIT :limit;
+SELECT m.memory_id, m.text
+FROM (SELECT DISTINCT told.id FROM memory.retrievals r CROSS JOIN LATERAL unnest(r.injected) AS told (id)
+      WHERE r.session_id = :session AND r.tenant_id = :tenant) told
+CROSS JOIN LATERAL (
+    SELECT r.memory_id, r.text FROM memory.readable(:tenant, :allowed, :now) r WHERE r.memory_id = told.id OFFSET 0
+) m
+LIMIT :limit;
 
 -- name: release_index_work!
 UPDATE memory.index_outbox SET leased_until = NULL WHERE leased_until IS NOT NULL;
@@ -841,13 +989,17 @@ SELECT EXISTS (SELECT 1 FROM memory.retrievals
 
 -- name: utilities
 -- How useful those of the ids have proved that the principal may still read.
-SELECT m.memory_id, m.q FROM memory.readable(:tenant, :allowed, :now) m WHERE m.memory_id = ANY (:ids::text[]);
+SELECT m.memory_id, m.q FROM unnest(:ids::text[]) AS asked (id)
+CROSS JOIN LATERAL (
+    SELECT r.memory_id, r.q FROM memory.readable(:tenant, :allowed, :now) r WHERE r.memory_id = asked.id OFFSET 0
+) m;
 
 -- name: set_utilities!
 -- Utility is no version: neither readers nor the index notice it.
 UPDATE memory.memories m SET q = learned.q, visits = m.visits + 1
-FROM unnest(:ids::text[], :qs::double precision[]) AS learned (id, q)
-WHERE m.tenant_id = :tenant AND m.memory_id = learned.id;
+FROM (SELECT :tenant::text AS tenant_id, l.* FROM unnest(:ids::text[], :qs::double precision[]) AS l (id, q)
+      OFFSET 0) learned
+WHERE m.tenant_id = learned.tenant_id AND m.memory_id = learned.id;
 
 -- name: calibrations
 SELECT embedder, set_hash, dense_threshold, lexical_threshold FROM memory.calibrations ORDER BY calibrated_at DESC;
@@ -863,8 +1015,10 @@ ON CONFLICT (embedder) DO UPDATE SET
 DELETE FROM memory.calibrations;
 
 -- name: shorten_lives!
-UPDATE memory.memories SET expires_at = :expires_at
-WHERE tenant_id = :tenant AND memory_id = ANY (:ids::text[]) AND (expires_at IS NULL OR expires_at > :expires_at);
+UPDATE memory.memories m SET expires_at = :expires_at
+FROM (SELECT :tenant::text AS tenant_id, unnest(:ids::text[]) AS memory_id) asked
+WHERE m.tenant_id = asked.tenant_id AND m.memory_id = asked.memory_id
+  AND (m.expires_at IS NULL OR m.expires_at > :expires_at);
 
 -- name: take_lease^
 -- Work that is due and that nobody holds; each grant has a higher fence.

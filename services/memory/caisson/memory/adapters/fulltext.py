@@ -40,7 +40,7 @@ class FullText:
                     connection,
                     **hard(filter_),
                     terms=lexemes,
-                    any_term=" | ".join(lexemes),
+                    words=terms,
                     limit=max(limit, _CONSIDERED),
                 )
             )

@@ -3,9 +3,10 @@
 Invariant: both take the same way from episodes to a plan and from a group to a memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -27,13 +28,15 @@ from caisson.memory.domain.principals import HardFilter, Principal
 from caisson.memory.domain.relaying import Indexing
 
 MAX_EPISODES_PLANNED = 1_000
-"""Episodes of one plan, the oldest first."""
+"""Episodes that are looked at together, the oldest first."""
 
 QUIET_FOR: timedelta = SOONEST_COLD
 """Episodes that were neither used nor changed for so long are what the periodic work takes: the next thing that would
 happen to them is to go cold one by one, and to be found no more."""
 
 _EMBEDDED_AT_ONCE = 64
+_PAGES_PER_REQUEST = 3
+_FIRST = datetime.min.replace(tzinfo=UTC)
 _INSTRUCTION = (
     "Each string holds several related notes, one a line. Replace it with one text that says all that the notes say, "
     "keeps every number, name, date and negation, and adds nothing."
@@ -64,22 +67,44 @@ class Quiet:
         return self.now - QUIET_FOR
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """An episode after which others follow in the order of time, and by default none."""
+
+    created_at: datetime = _FIRST
+    memory_id: str = ""
+
+    @classmethod
+    def of(cls, episode: Memory) -> "Mark":
+        """Return the mark that an episode is."""
+        return cls(created_at=episode.created_at, memory_id=episode.memory_id)
+
+
+BEGINNING = Mark()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What becomes of some episodes of a place, and after which one to go on; None where these were the last."""
+
+    groups: list[Group]
+    following: Mark | None
+
+
 class Consolidating(Protocol):
     """The side of the store that makes one memory of several."""
 
-    async def episodes(self, filter_: HardFilter, limit: int) -> list[Memory]:
-        """Return the oldest active episodes that the principal may change."""
+    async def episodes(self, filter_: HardFilter, limit: int, *, after: Mark) -> list[Memory]:
+        """Return the oldest active episodes after a mark that the principal may change."""
 
-    async def quiet_episodes(self, place: Place, quiet: Quiet, limit: int) -> list[Memory]:
-        """Return the oldest quiet episodes of a place."""
+    async def quiet_episodes(self, place: Place, quiet: Quiet, limit: int, *, after: Mark) -> list[Memory]:
+        """Return the oldest quiet episodes of a place after a mark."""
 
-    async def places(
-        self, quiet: Quiet, *, least: int, limit: int, after: Place | None = None, within: Principal | None = None
-    ) -> list[Place]:
-        """Return the next places, in a fixed order, with at least so many quiet episodes.
+    async def places(self, quiet: Quiet, *, least: int, limit: int, after: Place | None = None) -> list[Place]:
+        """Return the next places, in a fixed order, with at least so many quiet episodes."""
 
-        `within` asks only for those whose memories a principal may change.
-        """
+    async def own_places(self, quiet: Quiet, principal: Principal, *, least: int, limit: int) -> list[Place]:
+        """Return the first of those whose memories a principal may change."""
 
     async def consolidate(
         self, group: Group, principal: Principal, wording: Wording, *, lease: Lease | None = None
@@ -95,33 +120,50 @@ class Consolidating(Protocol):
 class Consolidator:
     """Plans, and does what was planned. Without a model the summary is made of the episodes' own words.
 
-    `least` is how many quiet episodes a place needs for the periodic work to look at it; 0 switches that off.
+    `least` is how many quiet episodes a place needs for the periodic work to look at it; 0 switches that off. `page`
+    is how many episodes are looked at together.
     """
 
     def __init__(
-        self, store: Consolidating, embedder: Embedder, indexing: Indexing, chat: Chat | None, *, least: int
+        self,
+        store: Consolidating,
+        embedder: Embedder,
+        indexing: Indexing,
+        chat: Chat | None,
+        *,
+        least: int,
+        page: int = MAX_EPISODES_PLANNED,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._indexing = indexing
         self._chat = chat
         self._least = least
+        self._page = page
 
     async def plan(self, filter_: HardFilter) -> list[Group]:
         """Return what becomes of the oldest active episodes that a principal may change."""
-        return await self._grouped(await self._store.episodes(filter_, MAX_EPISODES_PLANNED))
+        return await self._first_groups(lambda after: self._store.episodes(filter_, self._page, after=after))
 
     async def plan_due(self, filter_: HardFilter) -> list[Group]:
-        """Return what the periodic work would do now for owners whose memories a principal may change."""
+        """Return what the periodic work would do first for owners whose memories a principal may change."""
         if self._least == 0:
             return []
-        quiet, most = Quiet(now=filter_.now), -(-MAX_EPISODES_PLANNED // self._least)
-        places = await self._store.places(quiet, least=self._least, limit=most, within=filter_.principal)
-        return [group for place in places for group in await self.plan_place(place, quiet)]
+        quiet, most = Quiet(now=filter_.now), -(-self._page // self._least)
+        groups: list[Group] = []
+        for place in await self._store.own_places(quiet, filter_.principal, least=self._least, limit=most):
+            groups += await self._first_groups(partial(self._quiet, place, quiet))
+        return groups
 
-    async def plan_place(self, place: Place, quiet: Quiet) -> list[Group]:
-        """Return what becomes of the quiet episodes of one place."""
-        return await self._grouped(await self._store.quiet_episodes(place, quiet, MAX_EPISODES_PLANNED))
+    async def plan_page(self, place: Place, quiet: Quiet, after: Mark) -> Page:
+        """Return what becomes of the next quiet episodes of one place.
+
+        The newer half of a full page is looked at again with those that follow, so that neighbours in time meet.
+        """
+        episodes = await self._quiet(place, quiet, after)
+        is_last = len(episodes) < self._page
+        following = None if is_last else Mark.of(episodes[(self._page - 1) // 2])
+        return Page(groups=await self._grouped(episodes), following=following)
 
     async def due_places(self, quiet: Quiet, after: Place | None, *, limit: int) -> list[Place]:
         """Return the next places that the periodic work has to look at."""
@@ -150,6 +192,20 @@ class Consolidator:
         if memory_id is not None:
             await self._indexing.catch_up(principal.tenant, [memory_id, *group.ids])
         return memory_id
+
+    async def _quiet(self, place: Place, quiet: Quiet, after: Mark) -> list[Memory]:
+        return await self._store.quiet_episodes(place, quiet, self._page, after=after)
+
+    async def _first_groups(self, read: Callable[[Mark], Awaitable[list[Memory]]]) -> list[Group]:
+        """Pass over pages of which nothing becomes, so that they do not stand before the others for ever."""
+        after = BEGINNING
+        for _ in range(_PAGES_PER_REQUEST):
+            episodes = await read(after)
+            groups = await self._grouped(episodes)
+            if groups or len(episodes) < self._page:
+                return groups
+            after = Mark.of(episodes[-1])
+        return []
 
     async def _grouped(self, episodes: Sequence[Memory]) -> list[Group]:
         vectors = await self._vectors(episodes)

@@ -8,9 +8,9 @@ from caisson.common.ids import TenantId, new_id
 from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.events import Fact, record
-from caisson.memory.adapters.postgres.rows import hard, memory_of
+from caisson.memory.adapters.postgres.rows import Row, hard, memory_of
 from caisson.memory.adapters.postgres.tombstones import Tombstones
-from caisson.memory.domain.consolidating import Place, Quiet
+from caisson.memory.domain.consolidating import Mark, Place, Quiet
 from caisson.memory.domain.consolidation import MAX_EPISODE_CHARS, Group
 from caisson.memory.domain.drafting import Wording
 from caisson.memory.domain.hashing import context_key, fact_key, scope_key
@@ -33,15 +33,19 @@ class PostgresConsolidating:
         self._accounts = accounts
         self._clock = clock
 
-    async def episodes(self, filter_: HardFilter, limit: int) -> list[Memory]:
-        """Return the oldest active episodes that the principal may change."""
+    async def episodes(self, filter_: HardFilter, limit: int, *, after: Mark) -> list[Memory]:
+        """Return the oldest active episodes after a mark that the principal may change."""
         asked = {name: value for name, value in hard(filter_).items() if name != "layers"}
         async with acquire(self._pool) as connection:
-            rows = await fetch_all(self._sql.active_episodes(connection, **asked, limit=limit))
+            rows = await fetch_all(
+                self._sql.active_episodes(
+                    connection, **asked, after_at=after.created_at, after_id=after.memory_id, limit=limit
+                )
+            )
         return [memory_of(row) for row in rows]
 
-    async def quiet_episodes(self, place: Place, quiet: Quiet, limit: int) -> list[Memory]:
-        """Return the oldest quiet episodes of a place."""
+    async def quiet_episodes(self, place: Place, quiet: Quiet, limit: int, *, after: Mark) -> list[Memory]:
+        """Return the oldest quiet episodes of a place after a mark."""
         async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.quiet_episodes(
@@ -53,40 +57,35 @@ class PostgresConsolidating:
                     now=quiet.now,
                     since=quiet.since,
                     chars=MAX_EPISODE_CHARS,
+                    after_at=after.created_at,
+                    after_id=after.memory_id,
                     limit=limit,
                 )
             )
         return [memory_of(row) for row in rows]
 
-    async def places(
-        self, quiet: Quiet, *, least: int, limit: int, after: Place | None = None, within: Principal | None = None
-    ) -> list[Place]:
+    async def places(self, quiet: Quiet, *, least: int, limit: int, after: Place | None = None) -> list[Place]:
         """Return the next places with at least so many quiet episodes."""
+        asked = {"now": quiet.now, "since": quiet.since, "chars": MAX_EPISODE_CHARS, "least": least, "limit": limit}
         async with acquire(self._pool) as connection:
             rows = await fetch_all(
                 self._sql.places_to_consolidate(
                     connection,
-                    now=quiet.now,
-                    since=quiet.since,
-                    chars=MAX_EPISODE_CHARS,
-                    least=least,
-                    tenant=within.tenant if within else None,
-                    owners=sorted(within.allowed) if within else [],
+                    **asked,
                     after_tenant=after.tenant if after else "",
                     after_owner=after.owner_scope if after else "",
                     after_scope_key=after.scope_key if after else b"",
-                    limit=limit,
                 )
             )
-        return [
-            Place(
-                tenant=TenantId(row["tenant_id"]),
-                owner_scope=row["owner_scope"],
-                scope_key=row["scope_key"],
-                scopes=tuple(row["scopes"]),
-            )
-            for row in rows
-        ]
+        return [_place(row) for row in rows]
+
+    async def own_places(self, quiet: Quiet, principal: Principal, *, least: int, limit: int) -> list[Place]:
+        """Return the first places whose memories a principal may change."""
+        asked = {"now": quiet.now, "since": quiet.since, "chars": MAX_EPISODE_CHARS, "least": least, "limit": limit}
+        whose = {"tenant": principal.tenant, "owners": sorted(principal.allowed)}
+        async with acquire(self._pool) as connection:
+            rows = await fetch_all(self._sql.own_places_to_consolidate(connection, **asked, **whose))
+        return [_place(row) for row in rows]
 
     async def consolidate(
         self, group: Group, principal: Principal, wording: Wording, *, lease: Lease | None = None
@@ -189,6 +188,15 @@ class PostgresConsolidating:
         ):
             return None
         return fact
+
+
+def _place(row: Row) -> Place:
+    return Place(
+        tenant=TenantId(row["tenant_id"]),
+        owner_scope=row["owner_scope"],
+        scope_key=row["scope_key"],
+        scopes=tuple(row["scopes"]),
+    )
 
 
 class _SourcesChanged(Exception):

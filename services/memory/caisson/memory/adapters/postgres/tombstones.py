@@ -13,7 +13,7 @@ from caisson.common.postgres import Connection, fetch_all
 from caisson.memory.adapters.postgres.rows import Row
 from caisson.memory.domain.drafting import Wording
 from caisson.memory.domain.long_texts import beside
-from caisson.memory.domain.terms import longest, quoted
+from caisson.memory.domain.terms import longest
 from caisson.memory.domain.tombstones import bare, bare_hash
 
 _PAGE = 50
@@ -76,7 +76,7 @@ class Tombstones:
                 tenant=self._tenant,
                 owner=owner,
                 now=self._now,
-                all_terms=" & ".join(quoted(term) for term in longest(wording.terms)),
+                words=longest(wording.terms),
                 terms=wording.terms,
             )
         )
