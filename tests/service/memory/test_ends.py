@@ -52,6 +52,14 @@ async def test_what_a_session_or_a_source_bounds_is_not_kept_for_good(desk: Desk
     for n, end in enumerate((None, soon, None)):
         await desk.episode(f"Bo opened the gate {n}", subject="gate", expires_at=end)
     [summary] = (await desk.consolidate()).created
+    for longer in (soon.replace(year=soon.year + 1), desk.clock() + timedelta(days=31)):
+        with pytest.raises(InvalidInput, match="30 days"):
+            await desk.store(
+                f"{GATE}!", layer="session", provenance=Provenance(session_id="ses_1"), expires_at=longer
+            )
+        with pytest.raises(InvalidInput, match="30 days"):
+            await desk.correct(said, expires_at=longer)
+    assert (await desk.correct(said, expires_at=soon)).expires_at == soon
     for id_ in (said, summary):
         with pytest.raises(InvalidInput):
             await desk.correct(id_, removes=["expires_at"])

@@ -1,6 +1,6 @@
 """Which ends a corrected memory may get."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -9,6 +9,7 @@ from caisson.memory.domain.ends import End, Endless, check_expires_at, check_val
 from caisson.memory.domain.layers import Layer
 
 MARCH, APRIL, MAY = (datetime(2026, month, 1, tzinfo=UTC) for month in (3, 4, 5))
+DAY = timedelta(days=1)
 
 TRUTHS: list[tuple[End, datetime | None, type[CaissonError] | None, str]] = [
     (APRIL, None, None, "an end after the beginning"),
@@ -34,7 +35,8 @@ def test_a_truth_ends_before_the_next_one_begins(
 KEPT: list[tuple[End, Layer, datetime | None, str, str]] = [
     (Endless(), Layer.SEMANTIC, None, "kept", "a statement may be kept for good"),
     (Endless(), Layer.SESSION, None, "refused", "a session's memory may not"),
-    (MAY, Layer.SESSION, None, "kept", "a session's memory has a sooner end"),
+    (APRIL - DAY, Layer.SESSION, None, "kept", "a session's memory for thirty days"),
+    (APRIL, Layer.SESSION, None, "refused", "a session's memory for longer"),
     (APRIL, Layer.SEMANTIC, APRIL, "kept", "a summary as long as its first source"),
     (MAY, Layer.SEMANTIC, APRIL, "refused", "a summary longer than that"),
     (Endless(), Layer.SEMANTIC, APRIL, "refused", "a summary for good, of a source that is not"),
@@ -46,8 +48,8 @@ def test_nothing_outlives_what_bounds_it(
     end: End, layer: Layer, sources_end: datetime | None, outcome: str, reason: str
 ) -> None:
     if outcome == "kept":
-        return check_expires_at(end, layer=layer, sources_end=sources_end)
+        return check_expires_at(end, layer=layer, now=MARCH, sources_end=sources_end)
     with pytest.raises(InvalidInput) as refused:
-        check_expires_at(end, layer=layer, sources_end=sources_end)
+        check_expires_at(end, layer=layer, now=MARCH, sources_end=sources_end)
     assert [item.field for item in refused.value.fields] == ["expires_at"]
     return None

@@ -7,6 +7,7 @@ from typing import Any
 
 from caisson.common.errors import InvalidInput
 from caisson.common.memories import NewMemory
+from caisson.memory.domain.ends import check_session_end
 from caisson.memory.domain.hashing import content_hash, context_key, fact_key, scope_key
 from caisson.memory.domain.layers import FACTUAL, Layer
 from caisson.memory.domain.lifetimes import SESSION_LIMIT
@@ -95,8 +96,9 @@ def draft(
     if valid_to is not None and valid_to <= (valid_from or now):
         raise InvalidInput(f"{field}.valid_to must come after valid_from", field=f"{field}.valid_to")
     expires_at = in_utc(new.expires_at, f"{field}.expires_at")
-    if expires_at is None and Layer(new.layer) is Layer.SESSION:
-        expires_at = now + SESSION_LIMIT
+    if Layer(new.layer) is Layer.SESSION:
+        expires_at = expires_at or now + SESSION_LIMIT
+        check_session_end(expires_at, now, field=f"{field}.expires_at")
     for name in ("subject", "attribute", "external_id"):
         _check_name(getattr(new, name), f"{field}.{name}")
     origin, fact = new.provenance, fact_key(new.subject, new.attribute)

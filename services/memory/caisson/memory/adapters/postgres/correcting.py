@@ -70,7 +70,9 @@ class PostgresCorrecting:
                 sources_end = await self._sql.first_end_of_sources(
                     connection, tenant=row["tenant_id"], memory=row["memory_id"]
                 )
-            check_expires_at(correction.expires_at, layer=Layer(row["layer"]), sources_end=sources_end)
+            check_expires_at(
+                correction.expires_at, layer=Layer(row["layer"]), now=self._clock(), sources_end=sources_end
+            )
         if correction.valid_to is not None:
             next_from = await self._next_fact(connection, row, filter_)
             check_valid_to(correction.valid_to, valid_from=row["valid_from"], next_from=next_from)
