@@ -1,7 +1,4 @@
-"""What a statement touches is bounded by what is asked for, whatever others hold and the planner believes of them.
-
-Plans are those of a connection that has executed a statement often, and those of one that has not.
-"""
+"""What a statement touches is bounded by what is asked for, whatever others hold and the planner believes of them."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +7,8 @@ import pytest
 from caisson.common.postgres import Connection, connect_pool, load_queries, migrate
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from tests.support.gateway import create_database
-from tests.support.memory_crowd import arguments, buffers, gather
+from tests.support.memory_crowd import arguments, gather
+from tests.support.touched_pages import PLANS, buffers
 
 QUERIES = load_queries(QUERIES_FILE)
 NAMES = {name for name in QUERIES.available_queries if not name.endswith("_cursor")}
@@ -146,7 +144,7 @@ async def test_a_statement_touches_no_more_than_it_is_asked_for(
     connection: Connection, pages: int, tenant: str, reason: str, names: str
 ) -> None:
     touched = {}
-    for plan in ("force_generic_plan", "force_custom_plan"):
+    for plan in PLANS:
         await connection.execute(f"SET plan_cache_mode = {plan}")
         for name in names.split():
             values = arguments(tenant) | VALUES.get(name, {})

@@ -1,4 +1,7 @@
 -- Every statement of the ledger. All time is the database's now(); a worker's write carries worker, run and fence.
+--
+-- COLLATE "C" names the index that a statement is to take: others that give the same rows would go through all that has
+-- finished, or through everybody's. Ids are ASCII, so that it is their order either way.
 
 -- name: authenticate^
 -- The key by its id, with the tenant that the request is about (null while it does not exist).
@@ -16,12 +19,18 @@ VALUES (:key_id, :kind, :name, :tenant, :secret_hash);
 -- name: list_keys
 -- Newest first; a tenant's own keys, or every key where tenant is null.
 SELECT key_id, kind, name, tenant_id, created_at, revoked_at
-FROM ledger.api_keys
-WHERE (:tenant::text IS NULL OR tenant_id = :tenant)
-  AND (:prefix::text IS NULL OR starts_with(key_id, :prefix))
-  AND (:before::text IS NULL OR key_id < :before)
-ORDER BY key_id DESC
-LIMIT :limit;
+FROM (
+    (SELECT * FROM ledger.api_keys
+     WHERE :tenant::text IS NULL AND (:prefix::text IS NULL OR starts_with(key_id, :prefix))
+       AND (:before::text IS NULL OR key_id < :before)
+     ORDER BY key_id DESC LIMIT :limit)
+    UNION ALL
+    (SELECT * FROM ledger.api_keys
+     WHERE tenant_id = :tenant AND (:prefix::text IS NULL OR starts_with(key_id, :prefix))
+       AND (:before::text IS NULL OR key_id < :before)
+     ORDER BY key_id COLLATE "C" DESC LIMIT :limit)
+) k
+ORDER BY key_id DESC LIMIT :limit;
 
 -- name: revoke_key$
 UPDATE ledger.api_keys SET revoked_at = coalesce(revoked_at, now())
@@ -65,13 +74,14 @@ RETURNING session_id, tenant_id, user_id, metadata, created_at, deleting_at;
 
 -- name: get_session^
 SELECT session_id, tenant_id, user_id, metadata, created_at, deleting_at
-FROM ledger.sessions WHERE session_id = :session AND tenant_id = :tenant AND deleted_at IS NULL;
+FROM (SELECT * FROM ledger.sessions WHERE session_id = :session OFFSET 0) s
+WHERE tenant_id = :tenant AND deleted_at IS NULL;
 
 -- name: list_sessions
 SELECT session_id, tenant_id, user_id, metadata, created_at, deleting_at
 FROM ledger.sessions
-WHERE tenant_id = :tenant AND deleted_at IS NULL AND (:before::text IS NULL OR session_id < :before)
-ORDER BY session_id DESC LIMIT :limit;
+WHERE tenant_id = :tenant AND deleted_at IS NULL AND (:before::text IS NULL OR session_id COLLATE "C" < :before)
+ORDER BY session_id COLLATE "C" DESC LIMIT :limit;
 
 -- name: mark_session_deleting^
 -- From here on nothing begins in it. Repeating it changes nothing.
@@ -88,15 +98,15 @@ ORDER BY session_id LIMIT :limit;
 -- What is still to be cancelled of a session.
 SELECT run_id FROM ledger.runs
 WHERE session_id = :session AND finished_at IS NULL AND cancel_requested_at IS NULL
-ORDER BY run_id LIMIT :limit;
+ORDER BY run_id COLLATE "C" LIMIT :limit;
 
 -- name: lock_removable_runs
 -- Runs of a session being deleted that have ended and whose events all stand on the bus. Whoever writes about a run
 -- holds its row, so that what is written before is seen by the statements after this one.
 SELECT r.run_id FROM ledger.runs r
 WHERE r.session_id = :session AND r.finished_at IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM ledger.events e WHERE e.run_id = r.run_id AND e.published_at IS NULL)
-ORDER BY r.run_id LIMIT :limit
+  AND NOT EXISTS (SELECT 1 FROM ledger.events e WHERE e.run_id COLLATE "C" = r.run_id AND e.published_at IS NULL OFFSET 0)
+ORDER BY r.run_id COLLATE "C" LIMIT :limit
 FOR UPDATE SKIP LOCKED;
 
 -- name: forget_answers!
@@ -185,12 +195,24 @@ SELECT r.run_id, r.session_id, r.tenant_id, r.user_id, r.status, r.created_at, r
             'started_at', s.started_at, 'finished_at', s.finished_at, 'duration_ms', s.duration_ms)
             ORDER BY s.index)
         FROM ledger.steps s WHERE s.run_id = r.run_id) AS steps
-FROM ledger.runs r
-WHERE r.tenant_id = :tenant
-  AND (:session::text IS NULL OR r.session_id = :session)
-  AND (:status::text IS NULL OR r.status = :status)
-  AND (:before::text IS NULL OR r.run_id < :before)
-ORDER BY r.run_id DESC LIMIT :limit;
+FROM (
+    (SELECT * FROM ledger.runs
+     WHERE :session::text IS NULL AND :status::text IS NULL
+       AND tenant_id = :tenant AND (:before::text IS NULL OR run_id COLLATE "C" < :before)
+     ORDER BY run_id COLLATE "C" DESC LIMIT :limit)
+    UNION ALL
+    (SELECT * FROM ledger.runs
+     WHERE :session::text IS NULL AND tenant_id COLLATE "C" = :tenant AND status = :status
+       AND (:before::text IS NULL OR run_id COLLATE "C" < :before)
+     ORDER BY run_id COLLATE "C" DESC LIMIT :limit)
+    UNION ALL
+    (SELECT * FROM (
+         SELECT * FROM ledger.runs WHERE session_id = :session ORDER BY run_id COLLATE "C" DESC OFFSET 0) of_session
+     WHERE tenant_id = :tenant AND (:status::text IS NULL OR status = :status)
+       AND (:before::text IS NULL OR run_id COLLATE "C" < :before)
+     ORDER BY run_id COLLATE "C" DESC LIMIT :limit)
+) r
+ORDER BY r.run_id COLLATE "C" DESC LIMIT :limit;
 
 -- name: get_events
 -- No row at all says that there is no such run; one row without a number that it has no event after that.
@@ -231,10 +253,11 @@ FROM before LEFT JOIN marked USING (run_id);
 -- row, so that the count in the next statement is taken by one claim at a time. With newcomers, only tenants
 -- without a live lease qualify.
 WITH RECURSIVE waiting AS (
-    (SELECT tenant_id FROM ledger.runs WHERE status = 'queued' ORDER BY tenant_id LIMIT 1)
+    (SELECT tenant_id FROM ledger.runs WHERE status = 'queued' ORDER BY tenant_id COLLATE "C" LIMIT 1)
     UNION ALL
     SELECT (SELECT r.tenant_id FROM ledger.runs r
-            WHERE r.status = 'queued' AND r.tenant_id > w.tenant_id ORDER BY r.tenant_id LIMIT 1)
+            WHERE r.status = 'queued' AND r.tenant_id COLLATE "C" > w.tenant_id
+            ORDER BY r.tenant_id COLLATE "C" LIMIT 1)
     FROM waiting w WHERE w.tenant_id IS NOT NULL
 )
 SELECT t.tenant_id
@@ -242,11 +265,11 @@ FROM waiting w
 JOIN ledger.tenants t ON t.tenant_id = w.tenant_id
 CROSS JOIN LATERAL (
     SELECT count(*) AS leases FROM ledger.runs r
-    WHERE r.tenant_id = t.tenant_id AND r.status = 'running' AND r.lease_expires_at > now()
+    WHERE r.tenant_id = t.tenant_id AND r.status = 'running' COLLATE "C" AND r.lease_expires_at > now()
 ) live
 CROSS JOIN LATERAL (
     SELECT r.run_id FROM ledger.runs r
-    WHERE r.tenant_id = t.tenant_id AND r.status = 'queued' ORDER BY r.run_id LIMIT 1
+    WHERE r.tenant_id COLLATE "C" = t.tenant_id AND r.status = 'queued' ORDER BY r.run_id COLLATE "C" LIMIT 1
 ) oldest
 WHERE live.leases < t.max_concurrency AND (NOT :newcomers::boolean OR live.leases = 0)
 ORDER BY live.leases, oldest.run_id
@@ -257,12 +280,12 @@ FOR NO KEY UPDATE OF t;
 -- The tenant's oldest queued run becomes this worker's, if its concurrency (for newcomers: having none) still allows.
 WITH picked AS (
     SELECT r.run_id FROM ledger.runs r
-    WHERE r.tenant_id = :tenant AND r.status = 'queued'
+    WHERE r.tenant_id COLLATE "C" = :tenant AND r.status = 'queued'
       AND (SELECT count(*) FROM ledger.runs l
-           WHERE l.tenant_id = :tenant AND l.status = 'running' AND l.lease_expires_at > now())
+           WHERE l.tenant_id = :tenant AND l.status = 'running' COLLATE "C" AND l.lease_expires_at > now())
         < (SELECT CASE WHEN :newcomers::boolean THEN 1 ELSE max_concurrency END
            FROM ledger.tenants WHERE tenant_id = :tenant)
-    ORDER BY r.run_id LIMIT 1
+    ORDER BY r.run_id COLLATE "C" LIMIT 1
     FOR UPDATE SKIP LOCKED
 ), granted AS (
     UPDATE ledger.runs r
@@ -287,7 +310,8 @@ SELECT g.run_id, g.tenant_id, g.user_id, g.session_id, g.fence, g.attempt, g.req
        (SELECT count(*) FROM ledger.steps s WHERE s.run_id = g.run_id AND s.status <> 'pending') AS recorded,
        (SELECT coalesce(jsonb_object_agg(c.upstream, c.sealed), '{}')
         FROM ledger.credentials c WHERE c.tenant_id = g.tenant_id) AS credentials,
-       EXISTS (SELECT 1 FROM ledger.runs q WHERE q.status = 'queued' AND q.run_id <> g.run_id) AS more_queued
+       (SELECT q.run_id FROM ledger.runs q WHERE q.status = 'queued' AND q.run_id <> g.run_id
+        ORDER BY q.tenant_id COLLATE "C", q.run_id COLLATE "C" LIMIT 1) IS NOT NULL AS more_queued
 FROM granted g JOIN ledger.tenants t ON t.tenant_id = g.tenant_id;
 
 -- name: renew_leases
@@ -311,7 +335,7 @@ SELECT r.run_id, r.tenant_id, r.user_id, r.session_id, r.fence, r.request_id, r.
        (SELECT coalesce(jsonb_object_agg(c.upstream, c.sealed), '{}')
         FROM ledger.credentials c WHERE c.tenant_id = r.tenant_id) AS credentials
 FROM ledger.runs r
-WHERE r.tenant_id = :tenant AND r.status = 'running' AND r.lease_expires_at > now();
+WHERE r.tenant_id = :tenant AND r.status = 'running' COLLATE "C" AND r.lease_expires_at > now();
 
 -- name: start_step^
 WITH held AS (
@@ -457,7 +481,7 @@ FOR UPDATE;
 -- Runs whose worker is gone, whose time is over (also while they wait for another worker), or whose cancel was not
 -- confirmed in time.
 SELECT run_id FROM ledger.runs
-WHERE (status = 'running'
+WHERE (status = 'running' COLLATE "C"
        AND (lease_expires_at <= now()
             OR deadline_at <= now() - make_interval(secs => :grace_s)
             OR cancel_requested_at <= now() - make_interval(secs => :grace_s)))
@@ -544,26 +568,42 @@ SELECT run_id FROM recorded;
 -- Newest first, in the order of their recording: reports of workers and of the proxy have ids of different kinds.
 SELECT event_id, place, tenant_id, user_id, session_id, run_id, step_id, kind, guard, reason, snippet, detail,
        occurred_at
-FROM ledger.security_events
-WHERE (:tenant::text IS NULL OR tenant_id = :tenant)
-  AND (:since::timestamptz IS NULL OR occurred_at >= :since)
-  AND (:run::text IS NULL OR run_id = :run)
-  AND (:before::bigint IS NULL OR place < :before)
+FROM (
+    (SELECT * FROM ledger.security_events
+     WHERE :run::text IS NULL AND :tenant::text IS NULL
+       AND (:since::timestamptz IS NULL OR occurred_at >= :since) AND (:before::bigint IS NULL OR place < :before)
+     ORDER BY place DESC LIMIT :limit)
+    UNION ALL
+    (SELECT * FROM ledger.security_events
+     WHERE :run::text IS NULL AND tenant_id = :tenant
+       AND (:since::timestamptz IS NULL OR occurred_at >= :since) AND (:before::bigint IS NULL OR -place > -(:before::bigint))
+     ORDER BY -place LIMIT :limit)
+    UNION ALL
+    (SELECT * FROM (SELECT * FROM ledger.security_events WHERE run_id = :run OFFSET 0) of_run
+     WHERE (:tenant::text IS NULL OR tenant_id = :tenant)
+       AND (:since::timestamptz IS NULL OR occurred_at >= :since) AND (:before::bigint IS NULL OR place < :before)
+     ORDER BY place DESC LIMIT :limit)
+) told
 ORDER BY place DESC LIMIT :limit;
 
 -- name: lock_unsent_heads
 -- The first unsent event of each run that no other relay holds: whoever holds it may send all of that run.
 SELECT e.run_id FROM ledger.events e
 WHERE e.published_at IS NULL AND NOT EXISTS (
-    SELECT 1 FROM ledger.events p WHERE p.run_id = e.run_id AND p.seq < e.seq AND p.published_at IS NULL)
+    SELECT 1 FROM ledger.events p
+    WHERE p.run_id COLLATE "C" = e.run_id AND p.seq < e.seq AND p.published_at IS NULL OFFSET 0)
 ORDER BY e.occurred_at LIMIT :limit
 FOR UPDATE OF e SKIP LOCKED;
 
 -- name: unsent_events
 SELECT e.run_id, e.seq, e.type, e.step_id, e.data, e.occurred_at, r.tenant_id, r.user_id, r.session_id,
        r.traceparent
-FROM ledger.events e JOIN ledger.runs r USING (run_id)
-WHERE e.run_id = ANY(:runs::text[]) AND e.published_at IS NULL ORDER BY e.run_id, e.seq;
+FROM unnest(:runs::text[]) AS asked (run_id)
+JOIN ledger.runs r ON r.run_id = asked.run_id
+CROSS JOIN LATERAL (
+    SELECT * FROM ledger.events u WHERE u.run_id COLLATE "C" = asked.run_id AND u.published_at IS NULL OFFSET 0
+) e
+ORDER BY e.run_id, e.seq;
 
 -- name: lock_untold_deletions
 -- Deleted sessions that no other relay is telling.
@@ -616,7 +656,7 @@ UPDATE ledger.idempotency SET locked_until = now() WHERE scope = :scope AND key 
 
 -- name: forget_expired_idempotency!
 DELETE FROM ledger.idempotency WHERE ctid IN (
-    SELECT ctid FROM ledger.idempotency WHERE expires_at <= now() LIMIT 1000);
+    SELECT ctid FROM ledger.idempotency WHERE expires_at <= now() ORDER BY expires_at LIMIT 1000);
 
 -- name: answers$
 SELECT 1;
