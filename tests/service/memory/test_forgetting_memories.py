@@ -239,6 +239,16 @@ async def test_a_relay_in_flight_cannot_bring_a_deleted_point_back(desk: Desk) -
     assert await desk.indexed() == set()
 
 
+async def test_a_relay_whose_lease_lapsed_cannot_bring_a_deleted_point_back_either(desk: Desk) -> None:
+    id_ = await desk.store("Likes tea")
+    await desk.inventory.enqueue(desk.tenant, {id_: 1})
+    [due] = await desk.outbox.lease_these(desk.tenant, [id_])
+    await desk.rows("UPDATE memory.index_outbox SET leased_until = now() - interval '1 s' WHERE tenant_id = $1")
+    assert (await desk.delete(id_)).complete
+    assert await desk.indexer._work([due]) == 0
+    assert await desk.indexed() == set()
+
+
 async def test_the_end_of_a_session_takes_its_memories_and_no_others(desk: Desk) -> None:
     for session in ("ses_1", "ses_2"):
         provenance = Provenance(kind="run", run_id="run_1", session_id=session)

@@ -62,10 +62,25 @@ async def test_long_texts_are_indexed_one_at_a_time_and_hold_up_no_short_one(des
     short = [await desk.store(f"Likes tea of kind {n}") for n in range(3)]
     word_index.away = False
     await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now(), leased_until = NULL")
-    assert await desk.indexer.relay(64) == 4
+    assert await desk.indexer.relay(64) == 3
+    assert await desk.indexed() == set(short)
+    assert await desk.indexer.relay(64) == 1
     assert await desk.indexed() == {long[0], *short}
     assert await desk.indexer.relay(64) == 1
     assert await desk.indexed() == {*long, *short}
+
+
+async def test_a_relay_that_was_slow_writes_what_nobody_took_over_and_nothing_else(desk: Desk) -> None:
+    kept, taken = await desk.store("Likes tea"), await desk.store("Likes coffee")
+    await desk.index.delete_memories(desk.tenant, [kept, taken])
+    await desk.inventory.enqueue(desk.tenant, {kept: 1, taken: 1})
+    slow = await desk.outbox.lease_these(desk.tenant, [kept, taken])
+    await desk.rows("UPDATE memory.index_outbox SET leased_until = now() - interval '1 s' WHERE tenant_id = $1")
+    [due] = await desk.outbox.lease_these(desk.tenant, [taken])
+    assert await desk.indexer._work(slow) == 1
+    assert await desk.indexed() == {kept}
+    assert await desk.indexer._work([due]) == 1
+    assert await desk.indexed() == {kept, taken}
 
 
 async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(desk: Desk, word_index: Outage) -> None:

@@ -58,7 +58,6 @@ QUERIES_FILE = HERE / "queries.sql"
 MIGRATIONS_DIR = HERE / "migrations"
 SCHEMA = "memory"
 _LOOP_LIMIT_S = 20.0
-_ROUND_LIMIT_S = 60.0
 _STEP_LIMIT_S = 120.0
 _RECONCILE_S = 3_600.0
 _MIB = 1 << 20
@@ -190,7 +189,7 @@ class Memory:
             OutgoingPoints(self._indexer, self._outbox),
             wake=self._index_wake,
             poll_s=poll_s,
-            progress=self._progress("index relay", limit_s=_ROUND_LIMIT_S),
+            progress=self._progress("index relay", limit_s=_STEP_LIMIT_S),
         )
         fact_relay = Relay(
             OutgoingFacts(PostgresFactOutbox(self._pool, self._queries), self._bus),

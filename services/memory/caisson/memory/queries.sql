@@ -664,16 +664,30 @@ WITH due AS (
     FOR UPDATE OF o SKIP LOCKED
 ), leased AS (
     UPDATE memory.index_outbox o
-    SET leased_until = now() + make_interval(secs => :lease_s), attempts = o.attempts + 1
+    SET leased_until = now() + make_interval(secs => :lease_s), lease = nextval('memory.index_leases'),
+        attempts = o.attempts + 1
     FROM due WHERE o.tenant_id = due.tenant_id AND o.memory_id = due.memory_id
-    RETURNING o.tenant_id, o.memory_id, o.generation, o.attempts
+    RETURNING o.tenant_id, o.memory_id, o.generation, o.lease, o.attempts
 )
-SELECT l.tenant_id, l.memory_id, l.generation, l.attempts,
+SELECT l.tenant_id, l.memory_id, l.generation, l.lease, l.attempts,
        m.version, m.text, m.subject, m.attribute, m.scopes, m.layer, m.valid_from, m.valid_to, m.expires_at,
        coalesce(m.chunks, 0) AS chunks
 FROM leased l
 LEFT JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.memory_id
     AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now());
+
+-- name: held_index_work
+-- Those of these leases that last for so long.
+SELECT o.lease FROM unnest(:tenants::text[], :ids::text[], :leases::bigint[]) AS held (tenant_id, memory_id, lease)
+JOIN memory.index_outbox o USING (tenant_id, memory_id, lease)
+WHERE o.leased_until > now() + make_interval(secs => :lasting_s);
+
+-- name: prolong_index_work
+-- Those of these leases that nobody took over, and that no deletion ended once they had lapsed: they begin anew.
+UPDATE memory.index_outbox o SET leased_until = now() + make_interval(secs => :lease_s)
+FROM unnest(:ids::text[], :leases::bigint[]) AS held (memory_id, lease)
+WHERE o.tenant_id = :tenant AND o.memory_id = held.memory_id AND o.lease = held.lease
+RETURNING o.lease;
 
 -- name: settle_index_work!
 -- What was done goes, unless the memory changed meanwhile: then it is due again at once. What searches found before the

@@ -1,6 +1,7 @@
 """Brings the index up with the store. Invariant: work is settled only after the index has its points.
 
-Writing the same points twice changes nothing, so a crash at any line costs one repetition.
+Writing the same points twice changes nothing, so a crash at any line costs one repetition. What was embedded for so
+long that another took the work over, or a deletion ended it, is not written.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from caisson.memory.domain.relaying import Done, Due, IndexOutbox, Size
 
 _CHUNKS_PER_WRITE = 256
 _ROUNDS_PER_LONG_TEXT = 4
+_KEPT_EVERY_S = 5.0
 _CAUGHT_UP_WITHIN_S = 8.0
 _CERTAIN_WITHIN_S = 5.0
 _CERTAIN_PAUSE_S = 0.05
@@ -46,13 +48,12 @@ class Indexer:
     async def relay(self, limit: int) -> int:
         """Do due work, tenants in turn, and return how much was done; raise Unavailable when index or embedder is.
 
-        Of long texts it is one a round: what comes meanwhile does not wait for all of them. While there are more
-        brief ones than a round takes, every fourth round has one, so that nothing waits for ever.
+        Of long texts it is one a round, after the brief ones: what comes meanwhile does not wait for all of them.
+        While there are ever more brief ones, every fourth round has a long one, so that nothing waits for ever.
         """
-        dues = await self._take(Size.BRIEF, limit)
         self._rounds += 1
-        if len(dues) < limit or self._rounds % _ROUNDS_PER_LONG_TEXT == 0:
-            dues += await self._take(Size.LONG, 1)
+        dues = [] if self._rounds % _ROUNDS_PER_LONG_TEXT == 0 else await self._take(Size.BRIEF, limit)
+        dues = dues or await self._take(Size.LONG, 1) or await self._take(Size.BRIEF, limit)
         return await self._work(dues)
 
     async def _take(self, size: Size, limit: int) -> list[Due]:
@@ -114,7 +115,23 @@ class Indexer:
         return not await self._outbox.waiting(tenant, memory_ids)
 
     async def _work(self, dues: Sequence[Due]) -> int:
-        """Do what was taken and return how much of it is settled; the rest is postponed."""
+        """Do what was taken, however long it takes, and return how much of it is settled; the rest is postponed."""
+        keeping = asyncio.create_task(self._keep(dues))
+        try:
+            return await self._work_off(dues)
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+    async def _keep(self, dues: Sequence[Due]) -> None:
+        while True:
+            await asyncio.sleep(_KEPT_EVERY_S)
+            try:
+                await self._outbox.keep(dues)
+            except Unavailable as error:
+                log.warning("indexer.not_kept", reason=error.detail, memories=len(dues))
+
+    async def _work_off(self, dues: Sequence[Due]) -> int:
         batches = await self._batches(dues)
         done = 0
         for number, batch in enumerate(batches):
@@ -167,7 +184,12 @@ class Indexer:
         return [] if due.memory is None else self._embedder.chunks(due.memory.text)
 
     async def _write(self, batch: Sequence["_Chunked"]) -> int:
-        vectors = iter(await self._embedder.embed([text for _, texts in batch for text in texts]))
+        embedded = await self._embedder.embed([text for _, texts in batch for text in texts])
+        held = await self._outbox.keep([due for due, _ in batch])
+        if len(ours := [item for item in batch if item[0].lease in held]) < len(batch):
+            log.info("indexer.taken_over", memories=len(batch) - len(ours))
+            return await self._write(ours) if ours else 0
+        vectors = iter(embedded)
         points = [point for due, texts in batch for point in _points(due, texts, vectors)]
         stale: dict[TenantId, list[str]] = defaultdict(list)
         for due, texts in batch:

@@ -34,11 +34,12 @@ class Indexable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A memory whose points may differ from its row; `memory` None means that no points belong."""
+    """A memory whose points may differ from its row, held by a lease; `memory` None means that no points belong."""
 
     tenant: TenantId
     memory_id: str
     generation: int
+    lease: int
     attempts: int
     memory: Indexable | None
 
@@ -88,6 +89,9 @@ class IndexOutbox(Protocol):
         self, tenant: TenantId, memory_ids: Sequence[str], *, size: Size | None = None
     ) -> list[Due]:
         """Take the work about these memories that nobody holds; of one size alone, or of both."""
+
+    async def keep(self, dues: Sequence[Due]) -> set[int]:
+        """Hold on to work and return the leases that are still held: nothing of the others may be written."""
 
     async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the memories that wait."""

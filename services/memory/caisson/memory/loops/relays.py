@@ -26,7 +26,7 @@ UNSENT_FACTS = Gauge("caisson_memory_unsent_events", "Events that JetStream has 
 OLDEST_UNSENT_SECONDS = Gauge("caisson_memory_oldest_unsent_seconds", "Age of the oldest of them")
 
 _LEASED_AT_ONCE = 64
-_STANDSTILL_S = 60.0
+_STANDSTILL_S = 120.0
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ class Relay:
         return relayed.more
 
     async def check(self) -> None:
-        """Raise Unavailable while work has waited for over a minute and none was done for as long."""
+        """Raise Unavailable while work has waited for two minutes and none was done for as long."""
         idle_s = self._clock() - self._got_on_at
         if min(self._oldest_s, idle_s) > _STANDSTILL_S:
             waiting = f"the oldest waits for {self._oldest_s:.0f} s"

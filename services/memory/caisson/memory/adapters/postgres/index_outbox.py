@@ -49,6 +49,31 @@ class PostgresIndexOutbox:
         async with acquire(self._pool) as connection:
             return await self._lease(connection, [(tenant, memory_id) for memory_id in memory_ids], size=size)
 
+    async def keep(self, dues: Sequence[Due]) -> set[int]:
+        """Hold on to work and return the leases that are still held: nothing of the others may be written."""
+        async with acquire(self._pool) as connection:
+            lasting = self._sql.held_index_work(
+                connection,
+                tenants=[due.tenant for due in dues],
+                ids=[due.memory_id for due in dues],
+                leases=[due.lease for due in dues],
+                lasting_s=self._lease_s / 2,
+            )
+            held = {row["lease"] for row in await fetch_all(lasting)}
+        ending = [due for due in dues if due.lease not in held]
+        for tenant in dict.fromkeys(due.tenant for due in ending):
+            own = [due for due in ending if due.tenant == tenant]
+            async with self._accounts.locked(tenant) as connection:
+                prolonged = self._sql.prolong_index_work(
+                    connection,
+                    tenant=tenant,
+                    ids=[due.memory_id for due in own],
+                    leases=[due.lease for due in own],
+                    lease_s=self._lease_s,
+                )
+                held |= {row["lease"] for row in await fetch_all(prolonged)}
+        return held
+
     async def waiting(self, tenant: TenantId, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the memories that wait."""
         async with acquire(self._pool) as connection:
@@ -129,6 +154,7 @@ def _due(row: Row) -> Due:
         tenant=TenantId(row["tenant_id"]),
         memory_id=row["memory_id"],
         generation=row["generation"],
+        lease=row["lease"],
         attempts=row["attempts"],
         memory=None if row["version"] is None else _indexable(row),
     )
