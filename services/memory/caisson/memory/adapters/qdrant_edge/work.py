@@ -32,7 +32,9 @@ def remove(shard: edge.EdgeShard, restriction: Restriction) -> None:
 
 def size(shard: edge.EdgeShard, restriction: Restriction | None = None) -> int:
     """Return the number of points, or of those that a restriction selects."""
-    return shard.count(edge.CountRequest(exact=True, filter=filter_of(restriction) if restriction else None))
+    if restriction is None:
+        return shard.info().points_count
+    return shard.count(edge.CountRequest(exact=True, filter=filter_of(restriction)))
 
 
 def by_likeness(shard: edge.EdgeShard, vector: list[float], restriction: Restriction, limit: int) -> Found:
