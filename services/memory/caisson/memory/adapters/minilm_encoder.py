@@ -1,8 +1,8 @@
 """MiniLM's encoder, put together from the packaged weights so that products are summed in 8 bits.
 
 The packaged graph multiplies its 8-bit weights out to 32 bits as it is loaded: four times the memory, twice the time.
-Here they stay as they are, with the scales they came with. What they are multiplied with is brought to 8 bits as well,
-row by row and in blocks: a text's vector moves by 0.001 of a cosine, and not with what is embedded beside it.
+Here they stay as they are, with the scales they came with. What they are multiplied with is brought to 8 bits too,
+row by row in blocks: a text's vector moves by 0.001 of a cosine, and not with what is embedded beside it.
 
 Sources: the layers are those of Devlin et al., NAACL 2019; the operators, onnxruntime's contrib operators.
 """
