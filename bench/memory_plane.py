@@ -181,6 +181,7 @@ class Filler:
             valid_from=BEGAN + timedelta(seconds=number),
             valid_to=None,
             expires_at=None,
+            lasting=True,
             text=f"{text}, case {number}",
             dense=(moved / np.linalg.norm(moved)).tolist(),
         )

@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 
 from caisson.common.ids import TenantId, UserId
-from caisson.memory.domain.indexing import EmbedderIdentity, IndexQuery, Point
+from caisson.memory.domain.indexing import EmbedderIdentity, IndexQuery, Point, is_lasting
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.principals import HardFilter, Principal
 
@@ -46,7 +46,9 @@ def a_point(tenant: TenantId, text: str, memory_id: str | None = None, **changes
         "text": text,
         "dense": vector_of(text),
     }
-    return Point(**(values | changes))
+    values |= changes
+    times = {name: values[name] for name in ("valid_from", "valid_to", "expires_at")}
+    return Point(**({"lasting": is_lasting(**times, written_at=NOW)} | values))
 
 
 def a_filter(

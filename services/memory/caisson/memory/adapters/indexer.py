@@ -221,6 +221,7 @@ def _points(due: Due, texts: Sequence[str], vectors: Iterator[Vector]) -> Iterat
                 valid_from=memory.valid_from,
                 valid_to=memory.valid_to,
                 expires_at=memory.expires_at,
+                lasting=memory.lasting,
                 text=text,
                 dense=next(vectors),
             )

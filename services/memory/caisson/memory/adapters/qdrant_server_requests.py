@@ -84,13 +84,13 @@ def dense_leg(vector: list[float], restriction: Restriction, limit: int) -> mode
 
 
 def lexical_leg(terms: Sparse, restriction: Restriction, limit: int) -> models.QueryRequest:
-    """Return the search by terms, whose rarity is counted over the caller's own, in force or not."""
-    own = [_condition(condition) for condition in restriction.access or restriction.conditions]
+    """Return the search by terms, whose rarity is counted over what the caller may see and nothing else."""
+    filter_ = filter_of(restriction)
     return models.QueryRequest(
         query=models.SparseVector(indices=terms.indices, values=terms.values),
         using=LEXICAL,
-        filter=filter_of(restriction),
-        params=models.SearchParams(idf=models.IdfCorpusParams(corpus=models.Filter(must=own))),
+        filter=filter_,
+        params=models.SearchParams(idf=models.IdfCorpusParams(corpus=filter_)),
         limit=limit,
         with_payload=_TOLD,
     )

@@ -40,7 +40,7 @@ def filter_of(restriction: Restriction) -> edge.Filter:
 
     Who may see names the tenant already: the same again would cost a search a quarter of its time.
     """
-    conditions = restriction.further if restriction.access else restriction.conditions
+    conditions = restriction.further if restriction.is_by_access else restriction.conditions
     return edge.Filter(must=[_condition(condition) for condition in conditions])
 
 
@@ -64,17 +64,13 @@ def dense_leg(vector: list[float], restriction: Restriction, limit: int) -> edge
     return edge.QueryRequest(limit, query=query, filter=filter_of(restriction), with_payload=_TOLD)
 
 
-def lexical_leg(terms: Sparse, restriction: Restriction, limit: int) -> edge.QueryRequest:
-    """Return the search by terms.
-
-    Their rarity is counted over the caller's own, in force or not: the times would have to be compared twice.
-    """
-    corpus = edge.Filter(must=[_condition(condition) for condition in restriction.access or restriction.conditions])
+def lexical_leg(terms: Sparse, corpus: Restriction, restriction: Restriction, limit: int) -> edge.QueryRequest:
+    """Return the search by terms, whose rarity is counted over `corpus`: what the caller may see and nothing else."""
     return edge.QueryRequest(
         limit,
         query=edge.Query.Nearest(edge.SparseVector(terms.indices, terms.values), LEXICAL),
         filter=filter_of(restriction),
-        params=edge.SearchParams(idf=edge.IdfParams(corpus=corpus)),
+        params=edge.SearchParams(idf=edge.IdfParams(corpus=filter_of(corpus))),
         with_payload=_TOLD,
     )
 
