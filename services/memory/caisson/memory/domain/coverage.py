@@ -6,7 +6,7 @@ has neither. Of a long text the best passage counts, for a book says everything 
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from caisson.memory.domain.terms import fold
 
@@ -18,28 +18,24 @@ _IDEOGRAM = re.compile(
 
 
 class Coverage:
-    """Scores texts against the terms of one query."""
+    """Scores texts against the terms of one query. Words are looked for as they are: a pattern of each costs more."""
 
     def __init__(self, query_terms: Sequence[str]) -> None:
-        self._patterns = [re.compile(_pattern(term)) for term in query_terms]
+        self._words = [_Word(term) for term in query_terms]
 
     def of(self, text: str) -> float:
         """Return the share of the terms that one passage of the text holds; 0 for no terms."""
-        if not self._patterns:
+        if not self._words:
             return 0.0
         folded = text.lower() if text.isascii() else fold(text)
         if len(folded) <= PASSAGE_CHARS:
-            held = sum(pattern.search(folded) is not None for pattern in self._patterns)
+            held = sum(next(word.places(folded), None) is not None for word in self._words)
         else:
             held = self._most_in_a_passage(folded)
-        return held / len(self._patterns)
+        return held / len(self._words)
 
     def _most_in_a_passage(self, folded: str) -> int:
-        places = sorted(
-            (match.start(), number)
-            for number, pattern in enumerate(self._patterns)
-            for match in pattern.finditer(folded)
-        )
+        places = sorted((place, number) for number, word in enumerate(self._words) for place in word.places(folded))
         held: Counter[int] = Counter()
         most = end = 0
         for start, number in places:
@@ -47,7 +43,7 @@ class Coverage:
                 held[places[end][1]] += 1
                 end += 1
             most = max(most, len(held))
-            if most == len(self._patterns):
+            if most == len(self._words):
                 break
             held[number] -= 1
             if not held[number]:
@@ -55,6 +51,19 @@ class Coverage:
         return most
 
 
-def _pattern(term: str) -> str:
-    """A word stands between non-words; scripts without spaces have no such edges."""
-    return re.escape(term) if _IDEOGRAM.search(term) else rf"(?<![^\W_]){re.escape(term)}(?![^\W_])"
+class _Word:
+    """A term to be found between non-words; scripts without spaces have no such edges."""
+
+    def __init__(self, term: str) -> None:
+        self._term = term
+        self._has_edges = not _IDEOGRAM.search(term)
+
+    def places(self, text: str) -> Iterator[int]:
+        """Yield where the term stands in a text."""
+        at = text.find(self._term)
+        while at >= 0:
+            end = at + len(self._term)
+            stands = not (self._has_edges and (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()))
+            if stands:
+                yield at
+            at = text.find(self._term, end if stands else at + 1)
