@@ -108,7 +108,8 @@ async def test_reading_extends_nothing_and_the_sweep_takes_row_and_points(desk: 
     for _ in range(3):
         await desk.search("guest code")
         assert (await desk.get(id_)).expires_at == end
-    await desk.housekeeping.count_uses(await desk.lease())
+    while await desk.housekeeping.count_uses(await desk.lease()):
+        pass
     assert (await desk.get(id_)).expires_at == end
     desk.clock.ahead = timedelta(hours=2)
     await desk.rows(
