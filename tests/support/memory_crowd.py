@@ -96,7 +96,15 @@ def arguments(tenant: str) -> dict[str, str]:
     return _ARGUMENTS | {name: f"array_fill({value}, ARRAY[10])" for name, value in _TENFOLD.items()} | about
 
 
-_TENFOLD = {"versions": "2", "generations": "1", "chunks": "1", "delays_s": "1", "points": "1", "qs": "0.5"}
+_TENFOLD = {
+    "versions": "2",
+    "generations": "1",
+    "chunks": "1",
+    "leases": "0",
+    "delays_s": "1",
+    "points": "1",
+    "qs": "0.5",
+}
 _ARGUMENTS = {
     **dict.fromkeys(("now", "as_of", "at", "valid_from"), "now()"),
     **dict.fromkeys(("since", "before"), "now() - interval '30 days'"),
@@ -109,7 +117,7 @@ _ARGUMENTS = {
     **dict.fromkeys(("user", "name", "outcome", "run", "error", "event"), "'u-3'"),
     **dict.fromkeys(("owner", "own"), "'user:u-3'"),
     **dict.fromkeys(("texts", "sessions", "runs", "users"), "ARRAY['a']"),
-    **dict.fromkeys(("lease_s", "again_in_s", "days", "receipt_days", "unfinished_days"), "60"),
+    **dict.fromkeys(("lease_s", "lasting_s", "again_in_s", "days", "receipt_days", "unfinished_days"), "60"),
     **dict.fromkeys(("positions", "weights", "topics"), "ARRAY[1]"),
     **dict.fromkeys(("hashes", "vectors"), "ARRAY[''::bytea]"),
     **dict.fromkeys(("digest", "embedder"), "'digest'"),

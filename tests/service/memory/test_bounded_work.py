@@ -46,7 +46,7 @@ BOUNDED = [
         LARGE,
         "ten rows by their keys, with what stands beside them",
         "memories_among graph_around wanted_points unknown_points waiting_among settle_deleted "
-        "drop_sent_facts lease_index_work add_sources",
+        "drop_sent_facts lease_index_work held_index_work add_sources",
     ),
     (
         250,
@@ -59,7 +59,7 @@ BOUNDED = [
         LARGE,
         "ten memories are written, with all of their indexes",
         "delete_memories forget_successors forget_retrieved wake_memories cool_memories shorten_lives bury "
-        "set_utilities enqueue_memories settle_index_work postpone_index_work drop_expired",
+        "set_utilities enqueue_memories settle_index_work postpone_index_work prolong_index_work drop_expired",
     ),
     (
         80,
