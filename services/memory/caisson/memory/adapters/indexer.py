@@ -6,18 +6,18 @@ long that another took the work over, or a deletion ended it, is not written.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import structlog
 
 from caisson.common.errors import InvalidInput, Unavailable
 from caisson.common.ids import TenantId
+from caisson.memory.adapters.point_batches import Chunked, by_size, points_of
 from caisson.memory.adapters.recent_embeddings import RecentEmbeddings
-from caisson.memory.domain.indexing import Index, Point, Vector
+from caisson.memory.domain.indexing import Index
 from caisson.memory.domain.patience import answered_within
 from caisson.memory.domain.relaying import Done, Due, IndexOutbox, Size
 
-_CHUNKS_PER_WRITE = 256
 _ROUNDS_PER_LONG_TEXT = 4
 _KEPT_EVERY_S = 5.0
 _CAUGHT_UP_WITHIN_S = 8.0
@@ -145,7 +145,7 @@ class Indexer:
                 done += await self._isolate(batch, error)
         return done
 
-    async def _isolate(self, batch: Sequence["_Chunked"], error: Exception) -> int:
+    async def _isolate(self, batch: Sequence[Chunked], error: Exception) -> int:
         """One memory that cannot be indexed must not hold up the others."""
         if len(batch) > 1:
             return sum([await self._work_alone(item) for item in batch])
@@ -156,7 +156,7 @@ class Indexer:
         await self._outbox.postpone([due], error=type(error).__name__)
         return 0
 
-    async def _work_alone(self, item: "_Chunked") -> int:
+    async def _work_alone(self, item: Chunked) -> int:
         try:
             return await self._write([item])
         except Unavailable as away:
@@ -176,21 +176,21 @@ class Indexer:
             kept.append(text)
         return kept
 
-    async def _batches(self, dues: Sequence[Due]) -> list[list["_Chunked"]]:
+    async def _batches(self, dues: Sequence[Due]) -> list[list[Chunked]]:
         chunked = await asyncio.to_thread(lambda: [(due, self._chunks(due)) for due in dues])
-        return list(_by_size(chunked))
+        return list(by_size(chunked))
 
     def _chunks(self, due: Due) -> list[str]:
         return [] if due.memory is None else self._embedder.chunks(due.memory.text)
 
-    async def _write(self, batch: Sequence["_Chunked"]) -> int:
+    async def _write(self, batch: Sequence[Chunked]) -> int:
         embedded = await self._embedder.embed([text for _, texts in batch for text in texts])
         held = await self._outbox.keep([due for due, _ in batch])
         if len(ours := [item for item in batch if item[0].lease in held]) < len(batch):
             log.info("indexer.taken_over", memories=len(batch) - len(ours))
             return await self._write(ours) if ours else 0
         vectors = iter(embedded)
-        points = [point for due, texts in batch for point in _points(due, texts, vectors)]
+        points = [point for due, texts in batch for point in points_of(due, texts, vectors)]
         stale: dict[TenantId, list[str]] = defaultdict(list)
         for due, texts in batch:
             if due.memory is None or due.memory.chunks > len(texts):
@@ -202,39 +202,3 @@ class Indexer:
         done = [Done(due=due, chunks=len(texts)) for due, texts in batch]
         await self._outbox.settle(done)
         return len(done)
-
-
-_Chunked = tuple[Due, list[str]]
-
-
-def _points(due: Due, texts: Sequence[str], vectors: Iterator[Vector]) -> Iterator[Point]:
-    memory = due.memory
-    for chunk, text in enumerate(texts):
-        if memory is not None:
-            yield Point(
-                memory_id=due.memory_id,
-                chunk=chunk,
-                version=memory.version,
-                tenant=due.tenant,
-                scopes=memory.scopes,
-                layer=memory.layer,
-                valid_from=memory.valid_from,
-                valid_to=memory.valid_to,
-                expires_at=memory.expires_at,
-                lasting=memory.lasting,
-                text=text,
-                dense=next(vectors),
-            )
-
-
-def _by_size(chunked: Sequence[_Chunked]) -> Iterator[list[_Chunked]]:
-    batch: list[_Chunked] = []
-    size = 0
-    for item in chunked:
-        if batch and size + len(item[1]) > _CHUNKS_PER_WRITE:
-            yield batch
-            batch, size = [], 0
-        batch.append(item)
-        size += len(item[1])
-    if batch:
-        yield batch
