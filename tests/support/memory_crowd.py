@@ -130,6 +130,7 @@ _ARGUMENTS = {
     "bare_hash": "sha256('bare')",
     "chars": "1000",
     "is_long": "NULL",
+    "memories": "10",
     "most_bytes": "100000",
     "content_hash": "sha256('said in case 15')",
     "context_key": "'c'",

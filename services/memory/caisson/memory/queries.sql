@@ -852,9 +852,10 @@ INSERT INTO memory.index_outbox AS o (tenant_id, memory_id) SELECT tenant_id, me
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET generation = o.generation + 1, not_before = now();
 
 -- name: tenants_with_expired
--- Whose the memories are that expired first, so many of them.
+-- Whose the memories are that expired first: so many of these, and of so many tenants.
 SELECT DISTINCT tenant_id FROM (
-    SELECT tenant_id FROM memory.memories WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit) expired;
+    SELECT tenant_id FROM memory.memories WHERE expires_at <= :now ORDER BY expires_at LIMIT :memories) expired
+LIMIT :limit;
 
 -- name: long_unused
 -- Active memories in the order of their last use, a page at a time.
@@ -864,14 +865,22 @@ WHERE m.status = 'active' AND m.used_at < :before AND (m.used_at, m.tenant_id, m
 ORDER BY m.used_at, m.tenant_id, m.memory_id LIMIT :limit;
 
 -- name: tenants_with_uses
--- Whose so many of the recalls are that are still to be counted.
-SELECT DISTINCT tenant_id FROM (
-    SELECT tenant_id FROM memory.retrievals WHERE NOT counted ORDER BY tenant_id LIMIT :limit) uncounted;
+-- So many tenants with recalls that are still to be counted, each looked up after the one before.
+WITH RECURSIVE uncounted AS (
+    (SELECT tenant_id, 1 AS place FROM memory.retrievals WHERE NOT counted ORDER BY tenant_id COLLATE "C" LIMIT 1)
+    UNION ALL
+    SELECT following.tenant_id, u.place + 1 FROM uncounted u CROSS JOIN LATERAL (
+        SELECT r.tenant_id FROM memory.retrievals r WHERE NOT r.counted AND r.tenant_id COLLATE "C" > u.tenant_id
+        ORDER BY r.tenant_id COLLATE "C" LIMIT 1
+    ) following
+    WHERE u.place < :limit
+)
+SELECT tenant_id FROM uncounted;
 
 -- name: count_uses!
 -- What a recall put before a model was used then.
 WITH counted AS (
-    UPDATE memory.retrievals SET counted = true WHERE tenant_id = :tenant AND NOT counted
+    UPDATE memory.retrievals SET counted = true WHERE tenant_id COLLATE "C" = :tenant AND NOT counted
     RETURNING tenant_id, injected, created_at
 ), used AS (
     SELECT tenant_id, id, max(created_at) AS at FROM counted, unnest(injected) AS id GROUP BY tenant_id, id

@@ -36,7 +36,9 @@ class PostgresHousekeeping:
         """Delete some expired memories of some tenants; return how many."""
         now = self._clock()
         async with acquire(self._pool) as connection:
-            rows = await fetch_all(self._sql.tenants_with_expired(connection, now=now, limit=_TENANTS))
+            rows = await fetch_all(
+                self._sql.tenants_with_expired(connection, now=now, memories=_PAGE, limit=_TENANTS)
+            )
         return sum([await self._drop_expired_of(TenantId(row["tenant_id"]), now, lease) for row in rows])
 
     async def count_uses(self, lease: Lease) -> int:
