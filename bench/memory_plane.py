@@ -47,6 +47,9 @@ TENANTS = 100
 USERS = 10
 BATCH = 1_000
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+ENDING = 9
+ENDS = datetime(2126, 1, 1, tzinfo=UTC)
+"""Every ninth memory has an end, and is in force."""
 WHO = ("Marta", "Oskar", "Priya", "Tomasz", "Yuki", "Nadia", "Rafael", "Ingrid", "Samuel", "Beatriz")
 DOES = ("prefers", "orders", "repairs", "sells", "paints", "carries", "counts", "collects", "avoids", "borrows")
 WHAT = ("green tea", "old clocks", "sailing boats", "copper pipes", "wooden chairs", "night trains", "red apples")
@@ -56,9 +59,10 @@ _QUIET = {"MEMORY_LOG_LEVEL": "warning"}
 _ROWS = """
 INSERT INTO memory.memories (
     tenant_id, memory_id, user_id, owner_scope, scopes, scope_key, layer, text, content_hash, context_key, importance,
-    confidence, trust, valid_from, provenance_kind, chunks, indexed_version, embedder)
-SELECT t, m, u, s, ARRAY[s], k, 'semantic', x, k, k, 0.5, 1, 1, $7, 'person', 1, 1, $8
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[]) AS r (t, m, u, s, x, k)
+    confidence, trust, valid_from, expires_at, provenance_kind, chunks, indexed_version, embedder)
+SELECT t, m, u, s, ARRAY[s], k, 'semantic', x, k, k, 0.5, 1, 1, $7, e, 'person', 1, 1, $8
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $9::timestamptz[])
+    AS r (t, m, u, s, x, k, e)
 """
 _EMBEDDING = "INSERT INTO memory.embedding (name, dimensions, digest) VALUES ($1, $2, $3)"
 _LEXEMES = "INSERT INTO memory.lexemes (tenant_id, memory_id, lexemes) VALUES ($1, $2, array_to_tsvector($3::text[]))"
@@ -171,6 +175,7 @@ class Filler:
         text, vector = self._known[int(self._random.integers(len(self._known)))]
         moved = np.asarray(vector) + self._random.standard_normal(len(vector)) * 0.01
         user = f"user-{number // TENANTS % USERS}"
+        expires_at = ENDS if number // TENANTS % ENDING == 0 else None
         return Point(
             memory_id=f"mem_{uuid.UUID(int=number).hex}",
             chunk=0,
@@ -180,8 +185,8 @@ class Filler:
             layer=Layer.SEMANTIC,
             valid_from=BEGAN + timedelta(seconds=number),
             valid_to=None,
-            expires_at=None,
-            lasting=True,
+            expires_at=expires_at,
+            lasting=expires_at is None,
             text=f"{text}, case {number}",
             dense=(moved / np.linalg.norm(moved)).tolist(),
         )
@@ -198,6 +203,7 @@ class Filler:
             [sha256(point.text.encode()).digest() for point in points],
             BEGAN,
             MiniLm.identity.digest,
+            [point.expires_at for point in points],
         )
         rows = [(point.tenant, point.memory_id, terms(point.text)) for point in points]
         await self._plane.pool.executemany(_LEXEMES, rows)
