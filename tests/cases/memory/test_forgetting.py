@@ -121,7 +121,7 @@ async def test_a_forgotten_episode_survives_in_no_summary_table_payload_cache_or
         others = [await desk.episode(text, subject="music") for text in ("likes viola", "likes oboe", "likes harp")]
         [summary] = (await desk.consolidate()).created
         await desk.distilling.distil(Distil(caller=desk.caller(), candidates=[f"{CANARY} likes cello"] * 3))
-        for _ in range(2):
+        for _ in range(3):
             told = await desk.recalled("who likes cello", session_id="ses_1")
             assert CANARY in told.hits[0].memory.text
         assert told.diagnostics.cached

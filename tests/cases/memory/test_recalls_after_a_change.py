@@ -98,7 +98,7 @@ async def test_a_warm_recall_misses_what_changed_in_a_second_process_too(
     )
     for desk in (first, second):
         for user in ("ana", "bo"):
-            for _ in range(2):
+            for _ in range(3):
                 told = await desk.recalled(QUERY, caller=member(desk, user))
                 assert TEXT in [hit.memory.text for hit in told.hits]
             assert told.diagnostics.cached is not desk.index.away

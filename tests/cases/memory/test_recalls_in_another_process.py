@@ -97,7 +97,7 @@ async def test_a_warm_recall_misses_what_another_process_changed(
     said = Provenance(kind="run", run_id="run_1", source=source.id)
     fact = {"subject": "Ana", "attribute": "drink", "external_id": "drink", "scopes": SCOPES}
     [stored] = await here.remember(ana, TEXT, provenance=said, **fact)
-    for _ in range(2):
+    for _ in range(3):
         told = await here.call(subjects.MEMORY_SEARCH, Search(caller=bo, query=QUERY), Recalled)
         assert TEXT in [hit.memory.text for hit in told.hits]
     assert told.diagnostics.cached

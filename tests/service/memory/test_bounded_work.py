@@ -26,7 +26,7 @@ BOUNDED = [
         "answers read_memory read_history has_current_fact facts_around standing twin_of same_summary "
         "find_tombstone first_end_of_sources texts_of_terms lift_tombstone has_session_ended "
         "mark_session_ended account lock_tenant next_tenant read_receipt read_job lease_job complete_receipt "
-        "create_job save_job note_job has_retrieval reward_retrieval scopes_epoch link_source cool_sources "
+        "create_job save_job note_job has_retrieval reward_retrieval link_source cool_sources "
         "drop_expired_in_the_way forget_user record_events record_recall",
     ),
     (
@@ -39,7 +39,7 @@ BOUNDED = [
         75,
         LARGE,
         "ten memories by their keys: the check of what an index found",
-        "visible_among expired_among shared_among scopes_of utilities",
+        "confirm expired_among shared_among scopes_of utilities",
     ),
     (
         110,

@@ -173,7 +173,7 @@ async def test_a_read_never_leaves_the_gate_out(memory_pool: Pool) -> None:
     telling = [
         "read_memory",
         "list_memories",
-        "visible_among",
+        "confirm",
         "search_lexemes",
         "read_history",
         "export_owned",

@@ -19,8 +19,14 @@ async def asked(desk: Desk) -> tuple[list[str], Diagnostics]:
     return [hit.memory.text for hit in recalled.hits], recalled.diagnostics
 
 
+async def known(desk: Desk) -> None:
+    """Have the asker answered once: a search is kept where nothing changed since the answer before."""
+    await desk.recalled("something else")
+
+
 async def test_the_second_asking_neither_embeds_nor_searches(desk: Desk) -> None:
     await desk.store(TEXT)
+    await known(desk)
     first, happened = await asked(desk)
     assert not happened.cached
     desk.embedder.embedded.clear()
@@ -32,6 +38,7 @@ async def test_the_second_asking_neither_embeds_nor_searches(desk: Desk) -> None
 
 async def test_another_user_with_the_same_question_searches_for_itself(desk: Desk) -> None:
     await desk.store(TEXT, scopes=["tenant"])
+    await known(desk)
     await asked(desk)
     other = await desk.recalled(QUERY, caller=desk.caller("bo"))
     assert not other.diagnostics.cached
@@ -75,6 +82,7 @@ async def test_a_change_shows_at_once_here_and_in_another_replica(
     expires_at = desk.clock() + timedelta(seconds=40)
     id_ = await desk.store(TEXT, subject="spare key", attribute="place", expires_at=expires_at)
     for replica in (desk, other):
+        await known(replica)
         assert (await asked(replica))[0] == [TEXT]
         assert (await asked(replica))[1].cached
     await change(desk, id_)
@@ -90,6 +98,7 @@ async def test_what_comes_shows_at_once(desk: Desk) -> None:
     coming = "the spare key is in the red pot from then on"
     await asked(desk)
     await desk.store(coming, valid_from=desk.clock() + timedelta(seconds=30))
+    await known(desk)
     assert (await asked(desk))[0] == [TEXT]
     assert (await asked(desk))[1].cached
     desk.clock.ahead += timedelta(seconds=31)
@@ -102,6 +111,7 @@ async def test_what_the_index_takes_up_late_shows_then(desk: Desk, word_index: O
     word_index.away = True
     await desk.store(late)
     word_index.away = False
+    await known(desk)
     assert (await asked(desk))[0] == [TEXT]
     assert (await asked(desk))[1].cached
     await desk.indexer.relay(100)
@@ -117,3 +127,15 @@ async def test_an_answer_for_want_of_a_part_is_not_kept(desk: Desk, word_index: 
     word_index.away = False
     assert not (await asked(desk))[1].cached
     assert (await asked(desk))[1].cached
+
+
+async def test_a_search_during_which_something_changed_is_not_kept(desk: Desk, word_index: Outage) -> None:
+    """The first asking after a change finds the epoch moved since the asker's last answer, whenever the change was."""
+    await desk.store(TEXT)
+    await known(desk)
+    assert (await asked(desk))[1].cached is False
+    await desk.store("the spare key has a twin")
+    assert [(await asked(desk))[1].cached for _ in range(2)] == [False, True]
+    await desk.store("so has the twin")
+    await desk.recalled("a first question after the change")
+    assert [(await asked(desk))[1].cached for _ in range(2)] == [False, True]

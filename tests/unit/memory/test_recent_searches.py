@@ -43,26 +43,36 @@ def test_another_question_shares_nothing(other: Question, reason: str) -> None:
     recent = RecentSearches()
     recent.keep(ASKED, found("mem_1"), EPOCH, NOW)
     assert other not in recent, reason
-    assert recent.get(other, EPOCH, NOW) is None
+    assert recent.get(other, NOW) is None
 
 
 SERVES = [
-    (EPOCH, EPOCH, timedelta(), True, "nothing changed"),
-    (EPOCH, EPOCH, timedelta(minutes=4), True, "a little later"),
-    (EPOCH, Epoch(changes=8, until=None), timedelta(), False, "something was written"),
-    (EPOCH, EPOCH, timedelta(minutes=5), False, "too long ago"),
-    (EPOCH, EPOCH, timedelta(seconds=-1), False, "asked before it was kept: the clock was set back"),
-    (replace(EPOCH, until=NOW + timedelta(seconds=9)), EPOCH, timedelta(seconds=8), True, "one is still to come"),
-    (replace(EPOCH, until=NOW + timedelta(seconds=9)), EPOCH, timedelta(seconds=9), False, "one came into force"),
+    (EPOCH, timedelta(), True, "at once"),
+    (EPOCH, timedelta(minutes=4), True, "a little later"),
+    (EPOCH, timedelta(minutes=5), False, "too long ago"),
+    (EPOCH, timedelta(seconds=-1), False, "asked before it was kept: the clock was set back"),
+    (replace(EPOCH, until=NOW + timedelta(seconds=9)), timedelta(seconds=8), True, "one is still to come"),
+    (replace(EPOCH, until=NOW + timedelta(seconds=9)), timedelta(seconds=9), False, "one came into force"),
 ]
 
 
-@pytest.mark.parametrize(("kept", "then", "later", "serves", "reason"), SERVES, ids=[row[-1] for row in SERVES])
-def test_it_serves_within_its_epoch(kept: Epoch, then: Epoch, later: timedelta, *, serves: bool, reason: str) -> None:
+@pytest.mark.parametrize(("kept", "later", "serves", "reason"), SERVES, ids=[row[-1] for row in SERVES])
+def test_it_serves_for_its_time(kept: Epoch, later: timedelta, *, serves: bool, reason: str) -> None:
     recent = RecentSearches()
     recent.keep(ASKED, found("mem_1"), kept, NOW)
-    assert (recent.get(ASKED, then, NOW + later) is not None) is serves, reason
+    got = recent.get(ASKED, NOW + later)
+    assert (got is not None) is serves, reason
+    assert got is None or got.epoch == kept, "which epoch it is of is told: the store has the last word"
     assert (ASKED in recent) is serves, "what no longer serves is gone"
+
+
+def test_epochs_are_known_of_those_who_asked_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caisson.memory.domain.recent_searches._MAX_PRINCIPALS", 2)
+    recent = RecentSearches()
+    people = [replace(ANA, user=UserId(name)) for name in ("ana", "bo", "cy")]
+    for changes, person in enumerate((*people[:2], people[0], people[2])):
+        recent.note(person, Epoch(changes=changes, until=None))
+    assert [recent.last_epoch(person) for person in people] == [2, None, 3]
 
 
 def test_what_was_found_without_a_part_is_not_kept() -> None:
@@ -77,7 +87,7 @@ def test_what_all_hold_together_is_bounded_and_the_least_used_goes_first() -> No
     questions = [Question.of(f"question {number}", FILTER, LIMIT) for number in range(4)]
     for question in questions[:3]:
         recent.keep(question, found("mem_1", "mem_2"), EPOCH, NOW)
-    recent.get(questions[0], EPOCH, NOW)
+    recent.get(questions[0], NOW)
     recent.keep(questions[3], found("mem_3", "mem_4"), EPOCH, NOW)
     assert [question in recent for question in questions] == [True, False, True, True]
     recent.keep(questions[0], found(*map(str, range(20))), EPOCH, NOW)

@@ -26,15 +26,27 @@ WHERE (:status::text IS NULL OR m.status = :status)
 ORDER BY m.created_at DESC, m.memory_id DESC
 LIMIT :limit;
 
--- name: visible_among
--- The memories among these ids that a recall may tell now: the check of every hit before it leaves.
-SELECT m.*, kin.sources, kin.successor
-FROM unnest(:ids::text[]) AS asked (id)
-CROSS JOIN LATERAL (
-    SELECT v.* FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) v
-    WHERE v.memory_id = asked.id OFFSET 0
-) m
-CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin;
+-- name: confirm
+-- The check of every hit before it leaves: the memories among these ids that a recall may tell now. Beside them, and alone
+-- where there are none: how often anything changed in these scopes, and when the next of their memories comes into force.
+SELECT epoch.changes, epoch.until, told.*
+FROM (
+    SELECT (SELECT coalesce(sum(e.epoch), 0)::bigint FROM memory.scope_epochs e
+            WHERE e.tenant_id = :tenant AND e.scope = ANY (:allowed::text[])) AS changes,
+           (SELECT min(m.valid_from AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+            FROM memory.readable(:tenant, :allowed, :now) m
+            WHERE m.tenant_id COLLATE "C" = :tenant
+              AND m.valid_from AT TIME ZONE 'UTC' > :now::timestamptz AT TIME ZONE 'UTC') AS until
+) epoch
+LEFT JOIN LATERAL (
+    SELECT m.*, kin.sources, kin.successor
+    FROM unnest(:ids::text[]) AS asked (id)
+    CROSS JOIN LATERAL (
+        SELECT v.* FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false) v
+        WHERE v.memory_id = asked.id OFFSET 0
+    ) m
+    CROSS JOIN LATERAL memory.kin_of(:tenant, m.memory_id, m.superseded_by, :allowed, :now) kin
+) told ON true;
 
 -- name: expired_among$
 -- How many of these ids are the principal's to see, but for their expiry.
@@ -64,14 +76,6 @@ LIMIT :limit;
 
 -- name: visible_count$
 SELECT count(*) FROM memory.visible(:tenant, :allowed, :now, :as_of, :layers, false);
-
--- name: scopes_epoch^
--- How often anything changed in these scopes, and when the next of their memories comes into force.
-SELECT (SELECT coalesce(sum(e.epoch), 0)::bigint FROM memory.scope_epochs e
-        WHERE e.tenant_id = :tenant AND e.scope = ANY (:allowed::text[])) AS changes,
-       (SELECT min(m.valid_from AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' FROM memory.readable(:tenant, :allowed, :now) m
-        WHERE m.tenant_id COLLATE "C" = :tenant
-          AND m.valid_from AT TIME ZONE 'UTC' > :now::timestamptz AT TIME ZONE 'UTC') AS until;
 
 -- name: record_events!
 -- Facts for the bus, in the transaction that makes them true.

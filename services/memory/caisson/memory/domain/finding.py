@@ -3,7 +3,6 @@
 Invariant: what it does not confirm for this principal at this moment neither leaves nor counts.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -16,7 +15,7 @@ from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.long_texts import beside
 from caisson.memory.domain.memories import Memory
 from caisson.memory.domain.principals import HardFilter
-from caisson.memory.domain.reading import Epoch
+from caisson.memory.domain.reading import Confirmed, Epoch
 from caisson.memory.domain.recalls import Asked, Found
 from caisson.memory.domain.recent_searches import Question, RecentSearches
 from caisson.memory.domain.searching import Searched, Searcher
@@ -31,14 +30,11 @@ _WIDENING = 8
 class Confirming(Protocol):
     """The store's last word about what an index found."""
 
-    async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
-        """Return those of the ids that a recall may tell now."""
+    async def confirm(self, memory_ids: Sequence[str], filter_: HardFilter) -> Confirmed:
+        """Return those of the ids that a recall may tell now, and the epoch that they are of."""
 
     async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
         """Count those of the ids that are the principal's to see but have expired."""
-
-    async def epoch(self, filter_: HardFilter) -> Epoch:
-        """Return since when, and until when, nothing changes of what the principal may see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +46,7 @@ class Findings:
     expired: int
     mismatched: int
     of_other_sessions: int
+    epoch: Epoch
     cached: bool = False
 
     @property
@@ -80,27 +77,30 @@ class Finder:
 
     async def _find(self, asked: Asked, filter_: HardFilter, limit: int) -> Findings:
         question = Question.of(asked.query, filter_, limit)
-        if question in self._recent:
-            searched = self._recent.get(question, await self._store.epoch(filter_), filter_.now)
-            findings = searched and await self._confirm(asked, filter_, searched)
-            if findings and findings.is_confirmed:
+        kept = self._recent.get(question, filter_.now)
+        if kept is not None:
+            findings = await self._confirm(asked, filter_, kept.searched)
+            if findings.is_confirmed and findings.epoch.changes == kept.epoch.changes:
                 return replace(findings, cached=True)
-        epoch, embedded = await asyncio.gather(
-            self._store.epoch(filter_), self._searcher.embed(asked.query, may_degrade=asked.may_degrade)
-        )
+            self._recent.drop(question)
+        before = self._recent.last_epoch(filter_.principal)
+        embedded = await self._searcher.embed(asked.query, may_degrade=asked.may_degrade)
         searched = await self._searcher.search(embedded, filter_, limit=limit, may_degrade=asked.may_degrade)
         findings = await self._confirm(asked, filter_, searched)
-        if findings.is_confirmed:
-            self._recent.keep(question, searched, epoch, filter_.now)
+        if findings.is_confirmed and findings.epoch.changes == before:
+            self._recent.keep(question, searched, findings.epoch, filter_.now)
         return findings
 
     async def _confirm(self, asked: Asked, filter_: HardFilter, searched: Searched) -> Findings:
         candidates = searched.candidates.found
         ids = [candidate.memory_id for candidate in candidates]
-        visible = await self._store.visible_among(ids, filter_) if ids else {}
-        unseen = [memory_id for memory_id in ids if memory_id not in visible]
+        store = await self._store.confirm(ids, filter_)
+        self._recent.note(filter_.principal, store.epoch)
+        unseen = [memory_id for memory_id in ids if memory_id not in store.memories]
         expired = await self._store.expired_among(unseen, filter_) if unseen else 0
-        confirmed = [(item, visible[item.memory_id]) for item in candidates if item.memory_id in visible]
+        confirmed = [
+            (item, store.memories[item.memory_id]) for item in candidates if item.memory_id in store.memories
+        ]
         fitting = [pair for pair in confirmed if _is_of_session(pair[1], asked.session_id)]
         has_terms = searched.candidates.sparse_terms > 0
         texts = [memory.text for _, memory in fitting]
@@ -110,6 +110,7 @@ class Finder:
             expired=expired,
             mismatched=len(unseen) - expired,
             of_other_sessions=len(confirmed) - len(fitting),
+            epoch=store.epoch,
         )
 
 

@@ -66,7 +66,7 @@ class Proposing:
         near = [one for one in found if one.cosine is not None and one.cosine >= PROPOSED_FROM]
         if not near:
             return draft
-        memories = await self._reading.visible_among([one.memory_id for one in near], narrowed)
+        memories = (await self._reading.confirm([one.memory_id for one in near], narrowed)).memories
         ranked = [memories[one.memory_id] for one in near if one.memory_id in memories]
         for memory in ranked:
             if _same_place(draft, memory) and isinstance(decide(draft.wording.text, memory.text), Same):

@@ -40,6 +40,14 @@ class Epoch:
     until: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """The memories, by their ids, that the store vouches for, and the epoch in which it does."""
+
+    memories: dict[str, Memory]
+    epoch: Epoch
+
+
 class Reading(Protocol):
     """The read side of the store."""
 
@@ -53,7 +61,7 @@ class Reading(Protocol):
     async def page(self, listing: Listing, filter_: HardFilter) -> list[Memory]:
         """Return visible memories, cold ones too, newest first."""
 
-    async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
+    async def confirm(self, memory_ids: Sequence[str], filter_: HardFilter) -> Confirmed:
         """Return those of the ids that a recall may tell now; the check of every hit before it leaves."""
 
     async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
@@ -67,6 +75,3 @@ class Reading(Protocol):
 
     async def injected(self, session_id: str, filter_: HardFilter) -> dict[str, str]:
         """Return by id the texts that recalls of a session returned, as far as the principal still sees them."""
-
-    async def epoch(self, filter_: HardFilter) -> Epoch:
-        """Return since when, and until when, nothing changes of what the principal may see."""

@@ -16,6 +16,7 @@ from caisson.memory.domain.reading import Epoch
 from caisson.memory.domain.searching import INDEX_BACKEND, Searched
 
 _MAX_CANDIDATES = 20_000
+_MAX_PRINCIPALS = 20_000
 _FRESH_FOR = timedelta(minutes=5)
 
 
@@ -40,45 +41,59 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class Kept:
+    """What a search found, and the epoch that it is of."""
+
     searched: Searched
     epoch: Epoch
     since: datetime
 
-    def serves(self, epoch: Epoch, now: datetime) -> bool:
+    def may_serve(self, now: datetime) -> bool:
+        """Whether nothing comes into force between then and now, and it is not long ago."""
         comes = self.epoch.until
-        is_before = self.since <= now < self.since + _FRESH_FOR and (comes is None or now < comes)
-        return is_before and self.epoch.changes == epoch.changes
+        return self.since <= now < self.since + _FRESH_FOR and (comes is None or now < comes)
 
 
 class RecentSearches:
-    """The least recently used go first; how many candidates all hold together is bounded."""
+    """The least recently used go first; what all hold together is bounded, and so is whose epochs are known."""
 
     def __init__(self, max_candidates: int = _MAX_CANDIDATES) -> None:
         self._max_candidates = max_candidates
-        self._kept: OrderedDict[Question, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Question, Kept] = OrderedDict()
         self._candidates = 0
+        self._changes: OrderedDict[Principal, int] = OrderedDict()
 
     def __contains__(self, question: Question) -> bool:
         return question in self._kept
 
-    def get(self, question: Question, epoch: Epoch, now: datetime) -> Searched | None:
-        """Return what was found in this epoch; what belongs to another goes."""
+    def get(self, question: Question, now: datetime) -> Kept | None:
+        """Return what was found, to be used if the store still is in its epoch; what is past its time goes."""
         kept = self._kept.get(question)
         if kept is None:
             return None
-        if not kept.serves(epoch, now):
+        if not kept.may_serve(now):
             self.drop(question)
             return None
         self._kept.move_to_end(question)
-        return kept.searched
+        return kept
+
+    def last_epoch(self, principal: Principal) -> int | None:
+        """Return how often anything had changed when the principal was last answered, None where nobody knows."""
+        return self._changes.get(principal)
+
+    def note(self, principal: Principal, epoch: Epoch) -> None:
+        """Note the epoch in which a principal is answered."""
+        self._changes[principal] = epoch.changes
+        self._changes.move_to_end(principal)
+        if len(self._changes) > _MAX_PRINCIPALS:
+            self._changes.popitem(last=False)
 
     def keep(self, question: Question, searched: Searched, epoch: Epoch, now: datetime) -> None:
-        """Keep what a whole search found. `epoch` was read before the index was."""
+        """Keep what a whole search found, in an epoch that began before the search and had not ended after it."""
         if searched.degraded or searched.backend != INDEX_BACKEND:
             return
         self.drop(question)
-        self._kept[question] = _Kept(searched=searched, epoch=epoch, since=now)
+        self._kept[question] = Kept(searched=searched, epoch=epoch, since=now)
         self._candidates += _size(searched)
         while self._candidates > self._max_candidates:
             self.drop(next(iter(self._kept)))

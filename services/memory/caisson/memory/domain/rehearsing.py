@@ -15,7 +15,7 @@ from caisson.memory.domain.layers import Layer, Status
 from caisson.memory.domain.memories import Memory, Origin
 from caisson.memory.domain.principals import USER_SCOPE_PREFIX, HardFilter, Principal
 from caisson.memory.domain.question_sets import Question, QuestionSet, Remembered
-from caisson.memory.domain.reading import Epoch
+from caisson.memory.domain.reading import Confirmed, Epoch
 from caisson.memory.domain.retrievals import Retrieval
 from caisson.memory.domain.utility import learn
 
@@ -53,20 +53,16 @@ class SetStore:
         self.memories = {item.id: _memory(item) for item in questions.memories}
         self._told: dict[str, tuple[str, ...]] = {}
 
-    async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
-        """Return those of the ids that the asker may see."""
+    async def confirm(self, memory_ids: Sequence[str], filter_: HardFilter) -> Confirmed:
+        """Return those of the ids that the asker may see; a set has one epoch."""
         found = {memory_id: self.memories[memory_id] for memory_id in memory_ids}
-        return {memory_id: memory for memory_id, memory in found.items() if may_see(memory, filter_)}
+        seen = {memory_id: memory for memory_id, memory in found.items() if may_see(memory, filter_)}
+        return Confirmed(memories=seen, epoch=Epoch(changes=0, until=None))
 
     async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
         """Return 0: nothing in a set expires."""
         del memory_ids, filter_
         return 0
-
-    async def epoch(self, filter_: HardFilter) -> Epoch:
-        """Return the one epoch that a set has."""
-        del filter_
-        return Epoch(changes=0, until=None)
 
     async def record(self, retrieval: Retrieval) -> None:
         """Keep what was told."""

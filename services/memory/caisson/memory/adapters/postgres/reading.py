@@ -9,7 +9,7 @@ from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.rows import change_of, gate, hard, memory_of
 from caisson.memory.domain.memories import Change, Memory
 from caisson.memory.domain.principals import HardFilter
-from caisson.memory.domain.reading import Epoch, Listing
+from caisson.memory.domain.reading import Confirmed, Epoch, Listing
 
 NO_SUCH_MEMORY = "no such memory"
 _MAX_INJECTED = 2_000
@@ -49,11 +49,12 @@ class PostgresReading:
             )
         return [memory_of(row) for row in rows]
 
-    async def visible_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> dict[str, Memory]:
-        """Return those of the ids that a recall may tell now."""
+    async def confirm(self, memory_ids: Sequence[str], filter_: HardFilter) -> Confirmed:
+        """Return those of the ids that a recall may tell now, and the epoch that they are of."""
         async with acquire(self._pool) as connection:
-            rows = await fetch_all(self._sql.visible_among(connection, **hard(filter_), ids=list(memory_ids)))
-        return {row["memory_id"]: memory_of(row) for row in rows}
+            rows = await fetch_all(self._sql.confirm(connection, **hard(filter_), ids=list(memory_ids)))
+        memories = {row["memory_id"]: memory_of(row) for row in rows if row["memory_id"] is not None}
+        return Confirmed(memories=memories, epoch=Epoch(changes=rows[0]["changes"], until=rows[0]["until"]))
 
     async def expired_among(self, memory_ids: Sequence[str], filter_: HardFilter) -> int:
         """Count those of the ids that are the principal's to see but have expired."""
@@ -85,9 +86,3 @@ class PostgresReading:
                 self._sql.injected_texts(connection, **gate(filter_), session=session_id, limit=_MAX_INJECTED)
             )
         return {row["memory_id"]: row["text"] for row in rows}
-
-    async def epoch(self, filter_: HardFilter) -> Epoch:
-        """Return since when, and until when, nothing changes of what the principal may see."""
-        async with acquire(self._pool) as connection:
-            row = await self._sql.scopes_epoch(connection, **gate(filter_))
-        return Epoch(changes=row["changes"], until=row["until"])
