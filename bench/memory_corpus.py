@@ -71,7 +71,6 @@ class Corpus:
             valid_from=NOW - timedelta(days=90),
             valid_to=None,
             expires_at=NOW - timedelta(days=1) if self.expired[n] else None,
-            lasting=not self.expired[n],
             text=text,
             dense=self.vectors[n].tolist(),
         )

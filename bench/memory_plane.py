@@ -186,7 +186,6 @@ class Filler:
             valid_from=BEGAN + timedelta(seconds=number),
             valid_to=None,
             expires_at=expires_at,
-            lasting=expires_at is None,
             text=f"{text}, case {number}",
             dense=(moved / np.linalg.norm(moved)).tolist(),
         )

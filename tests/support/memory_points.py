@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 
 from caisson.common.ids import TenantId, UserId
-from caisson.memory.domain.indexing import EmbedderIdentity, IndexQuery, Point, is_lasting
+from caisson.memory.domain.indexing import EmbedderIdentity, IndexQuery, Point
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.principals import HardFilter, Principal
 
@@ -46,9 +46,7 @@ def a_point(tenant: TenantId, text: str, memory_id: str | None = None, **changes
         "text": text,
         "dense": vector_of(text),
     }
-    values |= changes
-    times = {name: values[name] for name in ("valid_from", "valid_to", "expires_at")}
-    return Point(**({"lasting": is_lasting(**times, written_at=NOW)} | values))
+    return Point(**(values | changes))
 
 
 def a_filter(

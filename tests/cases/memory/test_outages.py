@@ -82,7 +82,6 @@ async def test_reconciling_finds_what_is_missing_and_what_nobody_owns(desk: Desk
         valid_from=desk.clock(),
         valid_to=None,
         expires_at=None,
-        lasting=True,
         text="an orphan likes coffee",
         dense=vector,
     )

@@ -92,22 +92,6 @@ async def test_time_is_judged_when_reading(
     assert len(await found(index, engine, "the ferry leaves at nine", filter_)) == seen, why
 
 
-async def test_what_lasts_and_what_passes_are_found_together_the_nearest_first(index: Index, engine: Engine) -> None:
-    tenant, other = a_tenant(), a_tenant()
-    passing: dict[str, Any] = {"expires_at": NOW + DAY}
-    near = a_point(tenant, "the pilot boards at dawn")
-    nearer = a_point(tenant, "the pilot boards at the buoy", **passing)
-    far = [a_point(tenant, f"the pilot reads page {n}", **(passing if n % 2 else {})) for n in range(6)]
-    await index.upsert([near, nearer, *far, a_point(other, "the pilot boards at the buoy", **passing)])
-    asked = asking("the pilot boards at the buoy", limit=4, dense=False)
-    answer = [candidate.memory_id for candidate in (await index.search(asked, a_filter(tenant))).found]
-    assert answer[:2] == [nearer.memory_id, near.memory_id]
-    assert len(answer) == len(set(answer))
-    own = {near.memory_id, nearer.memory_id, *(point.memory_id for point in far)}
-    assert await found(index, engine, "the pilot", a_filter(tenant)) == own
-    assert await found(index, engine, "the pilot", a_filter(tenant, as_of=NOW - DAY)) == own
-
-
 async def test_layers_narrow_and_none_named_means_all(index: Index, engine: Engine) -> None:
     tenant = a_tenant()
     points = {layer: a_point(tenant, "mind the gap", layer=layer) for layer in Layer}

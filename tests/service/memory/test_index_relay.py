@@ -136,7 +136,6 @@ async def _point(desk: Desk, memory_id: str, chunk: int) -> Point:
         valid_from=desk.clock(),
         valid_to=None,
         expires_at=None,
-        lasting=True,
         text=text,
         dense=(await desk.embedder.embed([text]))[0],
     )

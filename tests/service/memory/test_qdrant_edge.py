@@ -164,7 +164,7 @@ def _fused(shard: edge.EdgeShard, text: str, restriction: Restriction, limit: in
     """The engine's fusion over our two legs, each as deep as ours; scores by memory, best first."""
     legs = [
         dense_leg(vector_of(text), restriction, limit),
-        lexical_leg(Bm25().query(text), restriction, restriction, limit),
+        lexical_leg(Bm25().query(text), restriction, limit),
     ]
     prefetches = [edge.Prefetch(limit, query=leg.query, filter=leg.filter, params=leg.params) for leg in legs]
     hits = shard.query(

@@ -675,8 +675,7 @@ WITH due AS (
 )
 SELECT l.tenant_id, l.memory_id, l.generation, l.lease, l.attempts,
        m.version, m.text, m.subject, m.attribute, m.scopes, m.layer, m.valid_from, m.valid_to, m.expires_at,
-       coalesce(m.chunks, 0) AS chunks,
-       m.updated_at
+       coalesce(m.chunks, 0) AS chunks
 FROM leased l
 LEFT JOIN memory.memories m ON m.tenant_id = l.tenant_id AND m.memory_id = l.memory_id
     AND m.status <> 'cold' AND (m.expires_at IS NULL OR m.expires_at > now());

@@ -26,7 +26,6 @@ def points_of(due: Due, texts: Sequence[str], vectors: Iterator[Vector]) -> Iter
                 valid_from=memory.valid_from,
                 valid_to=memory.valid_to,
                 expires_at=memory.expires_at,
-                lasting=memory.lasting,
                 text=text,
                 dense=next(vectors),
             )

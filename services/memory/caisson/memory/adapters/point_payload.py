@@ -12,7 +12,7 @@ from caisson.memory.domain.indexing import Point
 
 DENSE = "dense"
 LEXICAL = "lexical"
-LAYOUT = 2
+LAYOUT = 1
 
 _OPEN_END = datetime.max.replace(tzinfo=UTC)
 
@@ -22,8 +22,6 @@ class Field(StrEnum):
 
     TENANT = "tenant"
     ACCESS = "access"
-    LASTING = "lasting"
-    PASSING = "passing"
     LAYER = "layer"
     VALID_FROM = "valid_from"
     VALID_TO = "valid_to"
@@ -32,17 +30,15 @@ class Field(StrEnum):
     VERSION = "version"
 
 
-KEYWORDS = (Field.ACCESS, Field.LASTING, Field.PASSING, Field.LAYER, Field.MEMORY)
+KEYWORDS = (Field.ACCESS, Field.LAYER, Field.MEMORY)
 TIMES = (Field.VALID_FROM, Field.VALID_TO, Field.EXPIRES_AT)
 
 
 def payload_of(point: Point) -> dict[str, Any]:
-    """Return what is stored beside a point's vectors; who may see it twice, once under whether it lasts."""
-    seen_by = sorted(access(point.tenant, scope) for scope in point.scopes)
+    """Return what is stored beside a point's vectors."""
     return {
         Field.TENANT.value: point.tenant,
-        Field.ACCESS.value: seen_by,
-        (Field.LASTING if point.lasting else Field.PASSING).value: seen_by,
+        Field.ACCESS.value: sorted(access(point.tenant, scope) for scope in point.scopes),
         Field.LAYER.value: point.layer.value,
         Field.VALID_FROM.value: timestamp(point.valid_from),
         Field.VALID_TO.value: timestamp(point.valid_to or _OPEN_END),

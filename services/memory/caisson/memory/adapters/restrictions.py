@@ -13,7 +13,6 @@ from caisson.memory.domain.indexing import Point
 from caisson.memory.domain.principals import HardFilter
 
 _MEMORIES = 200
-_SEEN_BY = (Field.ACCESS, Field.LASTING, Field.PASSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +65,23 @@ class Restriction:
     @property
     def is_by_access(self) -> bool:
         """Whether it goes by who may see, which names the tenant too."""
-        return any(condition.field in _SEEN_BY for condition in self.further)
+        return any(condition.field is Field.ACCESS for condition in self.further)
 
 
 def visible(filter_: HardFilter) -> Restriction:
     """Express the hard filter."""
+    layers = (AnyOf(Field.LAYER, tuple(sorted(filter_.layers))),) if filter_.layers else ()
+    tenant = filter_.principal.tenant
     return Restriction(
-        filter_.principal.tenant, (_seen_by(Field.ACCESS, filter_), *_in_force(filter_), *_of(filter_))
+        tenant,
+        (
+            AnyOf(Field.ACCESS, tuple(sorted(access(tenant, scope) for scope in filter_.principal.allowed))),
+            NotAfter(Field.VALID_FROM, filter_.as_of),
+            After(Field.VALID_TO, filter_.as_of),
+            After(Field.EXPIRES_AT, filter_.now),
+            *layers,
+        ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The hard filter as a whole, and in parts that share no point."""
-
-    whole: Restriction
-    parts: tuple[Restriction, ...]
-
-
-def seen(filter_: HardFilter) -> Seen:
-    """Express the hard filter for an engine that is fastest with one condition.
-
-    Of what lasts no times are compared where it is asked about now: it is found by one field alone, in half the time.
-    """
-    whole = visible(filter_)
-    if filter_.as_of != filter_.now:
-        return Seen(whole, (whole,))
-    lasting = (_seen_by(Field.LASTING, filter_), *_of(filter_))
-    passing = (_seen_by(Field.PASSING, filter_), *_in_force(filter_), *_of(filter_))
-    return Seen(whole, (Restriction(whole.tenant, lasting), Restriction(whole.tenant, passing)))
 
 
 def chunks_of(tenant: TenantId, memory_ids: Sequence[str]) -> Iterator[Restriction]:
@@ -119,23 +106,6 @@ def older_chunks(points: Iterable[Point]) -> Iterator[Restriction]:
     for (tenant, version), memory_ids in memories.items():
         for page in _pages(list(memory_ids)):
             yield Restriction(tenant, (AnyOf(Field.MEMORY, page), Below(Field.VERSION, version)))
-
-
-def _seen_by(field: Field, filter_: HardFilter) -> AnyOf:
-    principal = filter_.principal
-    return AnyOf(field, tuple(sorted(access(principal.tenant, scope) for scope in principal.allowed)))
-
-
-def _in_force(filter_: HardFilter) -> tuple[Condition, ...]:
-    return (
-        NotAfter(Field.VALID_FROM, filter_.as_of),
-        After(Field.VALID_TO, filter_.as_of),
-        After(Field.EXPIRES_AT, filter_.now),
-    )
-
-
-def _of(filter_: HardFilter) -> tuple[Condition, ...]:
-    return (AnyOf(Field.LAYER, tuple(sorted(filter_.layers))),) if filter_.layers else ()
 
 
 def _pages(memory_ids: Sequence[str]) -> Iterator[tuple[str, ...]]:

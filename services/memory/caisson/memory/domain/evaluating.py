@@ -10,7 +10,7 @@ from datetime import datetime
 from caisson.common.errors import Unavailable
 from caisson.memory.domain.calibrating import Observation, Seen, Trial, calibrate
 from caisson.memory.domain.gating import Thresholds
-from caisson.memory.domain.indexing import Candidate, Candidates, Embedder, Index, IndexQuery, Point, is_lasting
+from caisson.memory.domain.indexing import Candidate, Candidates, Embedder, Index, IndexQuery, Point
 from caisson.memory.domain.measuring import Measures, Outcome, is_wrong, measure
 from caisson.memory.domain.principals import HardFilter
 from caisson.memory.domain.question_sets import Question, QuestionSet
@@ -72,12 +72,6 @@ class Evaluator:
                         valid_from=memory.valid_from,
                         valid_to=memory.valid_to,
                         expires_at=memory.expires_at,
-                        lasting=is_lasting(
-                            valid_from=memory.valid_from,
-                            valid_to=memory.valid_to,
-                            expires_at=memory.expires_at,
-                            written_at=memory.updated_at,
-                        ),
                         text=memory.text,
                         dense=vector,
                     )

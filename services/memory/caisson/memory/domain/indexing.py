@@ -20,8 +20,7 @@ class Point:
     """One chunk of one memory as the index holds it.
 
     Active memories are indexed, and superseded ones with the end of their validity, for an `as_of` before it.
-    `dense` has the embedder's length and is finite; `text` feeds the lexical leg; `version` is the memory's;
-    `lasting` says what `is_lasting` does.
+    `dense` has the embedder's length and is finite; `text` feeds the lexical leg. `version` is the memory's.
     """
 
     memory_id: str
@@ -33,7 +32,6 @@ class Point:
     valid_from: datetime
     valid_to: datetime | None
     expires_at: datetime | None
-    lasting: bool
     text: str
     dense: Vector
 
@@ -41,13 +39,6 @@ class Point:
     def point_id(self) -> str:
         """UUIDv5 of tenant, memory and chunk."""
         return str(uuid5(_POINTS, f"{len(self.tenant)}:{self.tenant}:{self.memory_id}:{self.chunk}"))
-
-
-def is_lasting(
-    *, valid_from: datetime, valid_to: datetime | None, expires_at: datetime | None, written_at: datetime
-) -> bool:
-    """Return whether a memory was in force when it was written and has no end: it is so at every time since."""
-    return valid_from <= written_at and valid_to is None and expires_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ _FIRST_DELAY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexable:
-    """A memory as the index must show it: `lasting` as a point has it, `chunks` is how many the index held before."""
+    """A memory as the index must show it. `chunks` is how many points the index held of it before."""
 
     version: int
     text: str
@@ -29,7 +29,6 @@ class Indexable:
     valid_from: datetime
     valid_to: datetime | None
     expires_at: datetime | None
-    lasting: bool
     chunks: int
 
 

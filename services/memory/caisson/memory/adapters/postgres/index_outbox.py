@@ -7,7 +7,6 @@ from caisson.common.ids import TenantId
 from caisson.common.postgres import Connection, Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.accounts import Accounts
 from caisson.memory.adapters.postgres.rows import Row
-from caisson.memory.domain.indexing import is_lasting
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.phrasing import phrase
 from caisson.memory.domain.relaying import HOPELESS_ATTEMPTS, Backlog, Done, Due, Indexable, Size, delay_s
@@ -170,11 +169,5 @@ def _indexable(row: Row) -> Indexable:
         valid_from=row["valid_from"],
         valid_to=row["valid_to"],
         expires_at=row["expires_at"],
-        lasting=is_lasting(
-            valid_from=row["valid_from"],
-            valid_to=row["valid_to"],
-            expires_at=row["expires_at"],
-            written_at=row["updated_at"],
-        ),
         chunks=row["chunks"],
     )

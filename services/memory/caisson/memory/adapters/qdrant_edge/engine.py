@@ -18,14 +18,15 @@ from caisson.memory.adapters.heap import return_memory
 from caisson.memory.adapters.qdrant_edge.folder import ShardFolder, Stored
 from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Found, Offset
 from caisson.memory.adapters.qdrant_edge.work import (
+    by_likeness,
+    by_terms,
     copied,
     remove,
     scrolled,
-    searched,
     size,
     writes,
 )
-from caisson.memory.adapters.restrictions import Restriction, Seen
+from caisson.memory.adapters.restrictions import Restriction
 from caisson.memory.domain.indexing import Point
 
 _FLUSHED_POINTS = 4_096
@@ -61,12 +62,13 @@ class Engine:
         folder.release_pages()
         return engine
 
-    def search(self, dense: "array[float] | None", text: str | None, seen: Seen, limit: int) -> Legs:
+    def search(self, dense: "array[float] | None", text: str | None, restriction: Restriction, limit: int) -> Legs:
         """Return what each leg found, None for one that did not run, and the number of the query's terms."""
         shard = self._stored.shard
         terms = self._bm25.query(text or "")
-        vector = None if dense is None else dense.tolist()
-        return *searched(shard, vector, terms, seen, limit), len(terms.indices)
+        likely = None if dense is None else by_likeness(shard, dense.tolist(), restriction, limit)
+        lexical = by_terms(shard, terms, restriction, limit) if terms.indices else None
+        return likely, lexical, len(terms.indices)
 
     def stored(
         self, restriction: Restriction | None, offset: Offset | None, limit: int

@@ -13,7 +13,7 @@ from typing import Final, Self
 from caisson.common.ids import TenantId
 from caisson.memory.adapters.qdrant_edge.process import EdgeProcess
 from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Offset
-from caisson.memory.adapters.restrictions import chunks_of, held_of, older_chunks, seen
+from caisson.memory.adapters.restrictions import chunks_of, held_of, older_chunks, visible
 from caisson.memory.adapters.vectors import query_vector, unit
 from caisson.memory.domain.fusion import Leg, fuse
 from caisson.memory.domain.indexing import Candidates, EmbedderIdentity, IndexQuery, Point
@@ -63,7 +63,7 @@ class EdgeIndex:
         """Search under the hard filter, which stands in every leg; the root is their fusion."""
         vector = query_vector(query, self._dimensions)
         dense = None if vector is None else array("f", vector)
-        asked = (dense, query.text, seen(filter_), query.limit)
+        asked = (dense, query.text, visible(filter_), query.limit)
         likely, lexical, terms = await self._engine.call("search", *asked)
         return fuse(
             None if likely is None else Leg(best=likely, weight=query.dense_weight),

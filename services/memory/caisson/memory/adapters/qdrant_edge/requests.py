@@ -64,13 +64,14 @@ def dense_leg(vector: list[float], restriction: Restriction, limit: int) -> edge
     return edge.QueryRequest(limit, query=query, filter=filter_of(restriction), with_payload=_TOLD)
 
 
-def lexical_leg(terms: Sparse, corpus: Restriction, restriction: Restriction, limit: int) -> edge.QueryRequest:
-    """Return the search by terms, whose rarity is counted over `corpus`: what the caller may see and nothing else."""
+def lexical_leg(terms: Sparse, restriction: Restriction, limit: int) -> edge.QueryRequest:
+    """Return the search by terms, whose rarity is counted over what the caller may see and nothing else."""
+    filter_ = filter_of(restriction)
     return edge.QueryRequest(
         limit,
         query=edge.Query.Nearest(edge.SparseVector(terms.indices, terms.values), LEXICAL),
-        filter=filter_of(restriction),
-        params=edge.SearchParams(idf=edge.IdfParams(corpus=filter_of(corpus))),
+        filter=filter_,
+        params=edge.SearchParams(idf=edge.IdfParams(corpus=filter_)),
         with_payload=_TOLD,
     )
 

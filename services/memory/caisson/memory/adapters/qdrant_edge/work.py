@@ -4,8 +4,6 @@ The engine gives up the interpreter while it reads, and keeps it while it writes
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import chain, islice
 
 import qdrant_edge as edge
 
@@ -13,7 +11,7 @@ from caisson.memory.adapters.bm25 import Bm25, Sparse
 from caisson.memory.adapters.point_payload import Field
 from caisson.memory.adapters.qdrant_edge.requests import dense_leg, filter_of, lexical_leg, point_of, upserting
 from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Found, Offset
-from caisson.memory.adapters.restrictions import Restriction, Seen
+from caisson.memory.adapters.restrictions import Restriction
 from caisson.memory.domain.fusion import best_of_each, wider
 from caisson.memory.domain.indexing import Point
 
@@ -39,19 +37,14 @@ def size(shard: edge.EdgeShard, restriction: Restriction | None = None) -> int:
     return shard.count(edge.CountRequest(exact=True, filter=filter_of(restriction)))
 
 
-def searched(
-    shard: edge.EdgeShard, vector: list[float] | None, terms: Sparse, seen: Seen, limit: int
-) -> tuple[Found | None, Found | None]:
-    """Return the best cosine and the best BM25 score of each memory found, best first; None for a leg without query.
+def by_likeness(shard: edge.EdgeShard, vector: list[float], restriction: Restriction, limit: int) -> Found:
+    """Return the best cosine of each memory found, best first."""
+    return _collapsed(shard, limit, lambda asked: dense_leg(vector, restriction, asked))
 
-    Every leg searches every part; the engine is asked once for all, and again for what a few memories' chunks filled.
-    """
-    likely = [] if vector is None else [partial(dense_leg, vector, part) for part in seen.parts]
-    lexical = [partial(lexical_leg, terms, seen.whole, part) for part in seen.parts] if terms.indices else []
-    asked = [*likely, *lexical]
-    answers = shard.query_batch(edge.QueryBatchRequest([request(limit) for request in asked]))
-    found = [_collapsed(shard, limit, request, hits) for request, hits in zip(asked, answers, strict=True)]
-    return _best(found[: len(likely)], limit), _best(found[len(likely) :], limit)
+
+def by_terms(shard: edge.EdgeShard, terms: Sparse, restriction: Restriction, limit: int) -> Found:
+    """Return the best BM25 score of each memory found, best first."""
+    return _collapsed(shard, limit, lambda asked: lexical_leg(terms, restriction, asked))
 
 
 def scrolled(
@@ -78,22 +71,14 @@ def copied(source: edge.EdgeShard, target: edge.EdgeShard, offset: Offset | None
     return following
 
 
-def _collapsed(
-    shard: edge.EdgeShard, limit: int, request: Callable[[int], edge.QueryRequest], hits: list[edge.ScoredPoint]
-) -> Found:
-    found = best_of_each((_memory(hit), hit.score) for hit in hits)
-    asked = limit
-    while more := wider(limit=limit, asked=asked, chunks=len(hits), memories=len(found)):
-        asked, hits = more, shard.query(request(more))
+def _collapsed(shard: edge.EdgeShard, limit: int, request: Callable[[int], edge.QueryRequest]) -> Found:
+    asked: int | None = limit
+    found: Found = {}
+    while asked is not None:
+        hits = shard.query(request(asked))
         found = best_of_each((_memory(hit), hit.score) for hit in hits)
-    return found
-
-
-def _best(parts: Sequence[Found], limit: int) -> Found | None:
-    if not parts:
-        return None
-    found = best_of_each(chain.from_iterable(part.items() for part in parts))
-    return dict(islice(found.items(), limit))
+        asked = wider(limit=limit, asked=asked, chunks=len(hits), memories=len(found))
+    return dict(list(found.items())[:limit])
 
 
 def _memory(hit: edge.ScoredPoint) -> str:
