@@ -56,8 +56,8 @@ class MiniLm:
         return_memory()
 
     @classmethod
-    async def load(cls, *, threads: int = 2) -> Self:
-        """Read, check and load the model; `threads` work on one batch: two take a third off a query's time.
+    async def load(cls, *, threads: int = 1) -> Self:
+        """Read, check and load the model; `threads` work on one batch: a query is over before a second one helps.
 
         Raises:
             Misconfigured: when a file is missing or another one.
