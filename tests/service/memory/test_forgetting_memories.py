@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from prometheus_client import REGISTRY
 
 from caisson.common.envelope import Envelope
 from caisson.common.errors import Conflict, Denied, NotFound
@@ -66,6 +67,20 @@ async def test_an_erasure_goes_on_where_it_stopped(desk: Desk) -> None:
     assert (calls, receipt.count) == (3, 25)
     again = await desk.forgetting.erase_user(OfUser(caller=desk.caller(), user_id="ana", resume=resume))
     assert (again.complete, again.count) == (True, 25), "the receipt is kept"
+
+
+async def test_an_erasure_counts_what_it_deleted_once_although_the_index_is_away(
+    desk: Desk, word_index: Outage
+) -> None:
+    await desk.remember(*(f"Ana's note number {n}" for n in range(25)))
+    before = REGISTRY.get_sample_value("caisson_memory_forgotten_total") or 0
+    word_index.away = True
+    asked = OfUser(caller=desk.caller(), user_id="ana", limit=10)
+    resume = (await desk.forgetting.erase_user(asked)).resume
+    await desk.forgetting.erase_user(asked.model_copy(update={"resume": resume}))
+    word_index.away = False
+    assert (await desk.forgetting.erase_user(asked.model_copy(update={"resume": resume}))).complete
+    assert REGISTRY.get_sample_value("caisson_memory_forgotten_total") == before + 25
 
 
 async def test_an_erasure_whose_process_died_goes_on_as_soon_as_the_next_one_has_started(desk: Desk) -> None:

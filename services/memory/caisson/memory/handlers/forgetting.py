@@ -1,6 +1,6 @@
 """Deleting one memory, or everything of a user. The answer is a receipt, complete once no copy is left."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,7 +104,7 @@ class ForgettingHandlers:
         owner, tenant = str(job.state["owner"]), principal.tenant
         job, forgotten = await self._forgetting.forget_owned(principal, job, request.limit)
         left = list(dict.fromkeys((*job.state["left"], *await self._indexing.unremoved(tenant))))
-        removed = await self._follow(tenant, replace(forgotten, deleted=tuple(left)))
+        removed = await self._follow(tenant, forgotten, left=left)
         more = await self._forgetting.owns(tenant, owner)
         if not more:
             await self._forgetting.forget_user(tenant, UserId(request.user_id))
@@ -115,9 +115,10 @@ class ForgettingHandlers:
         state = {"owner": owner, "left": [] if removed else left}
         return told, replace(job, state=state, receipt=kept, done=complete)
 
-    async def _follow(self, tenant: TenantId, forgotten: Forgotten) -> bool:
-        removed = await self._indexing.remove(tenant, forgotten.deleted)
-        replaced = await self._indexing.replace(tenant, forgotten.rebuilt) if forgotten.rebuilt else True
+    async def _follow(self, tenant: TenantId, forgotten: Forgotten, *, left: Sequence[str] = ()) -> bool:
+        """Have the index follow, with what is left of earlier pages too; those have been counted."""
         FORGOTTEN.inc(len(forgotten.deleted))
+        removed = await self._indexing.remove(tenant, tuple(dict.fromkeys((*left, *forgotten.deleted))))
+        replaced = await self._indexing.replace(tenant, forgotten.rebuilt) if forgotten.rebuilt else True
         self._tell()
         return removed and replaced
