@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+import pytest
+
+from caisson.common.errors import InvalidInput
 from caisson.common.ids import TenantId
 from caisson.common.memories import NewMemory, PatchMemory
 from caisson.common.memory_upkeep import Reconcile
@@ -83,15 +86,23 @@ async def test_a_relay_that_was_slow_writes_what_nobody_took_over_and_nothing_el
     assert await desk.indexed() == {kept, taken}
 
 
-async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(desk: Desk, word_index: Outage) -> None:
+@pytest.mark.parametrize("poisoned", ["one poison", "one poison, one void"], ids=["at once", "after a refusal"])
+async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(
+    desk: Desk, word_index: Outage, poisoned: str
+) -> None:
     class Choking(WordEmbedder):
+        def chunks(self, text: str) -> list[str]:
+            return text.split(", ")
+
         async def embed(self, texts):  # type: ignore[no-untyped-def]
+            if any("void" in text for text in texts):
+                raise InvalidInput("has no words", field="text")
             if any("poison" in text for text in texts):
                 raise RuntimeError("a bug")
             return await super().embed(texts)
 
     word_index.away = True
-    ids = [await desk.store(text) for text in ("one poison", "one tea", "one coffee")]
+    ids = [await desk.store(text) for text in (poisoned, "one tea", "one coffee")]
     word_index.away = False
     await desk.pool.execute("UPDATE memory.index_outbox SET not_before = now()")
     choking = replace(desk, embedder=Choking())

@@ -52,9 +52,11 @@ class Indexer:
         While there are ever more brief ones, every fourth round has a long one, so that nothing waits for ever.
         """
         self._rounds += 1
-        dues = [] if self._rounds % _ROUNDS_PER_LONG_TEXT == 0 else await self._take(Size.BRIEF, limit)
-        dues = dues or await self._take(Size.LONG, 1) or await self._take(Size.BRIEF, limit)
-        return await self._work(dues)
+        turns = [(Size.BRIEF, limit), (Size.LONG, 1)]
+        for size, most in reversed(turns) if self._rounds % _ROUNDS_PER_LONG_TEXT == 0 else turns:
+            if dues := await self._take(size, most):
+                return await self._work(dues)
+        return 0
 
     async def _take(self, size: Size, limit: int) -> list[Due]:
         dues = await self._outbox.lease(size, limit=limit, after=self._had_turn[size])
@@ -150,8 +152,11 @@ class Indexer:
         if len(batch) > 1:
             return sum([await self._work_alone(item) for item in batch])
         due, texts = batch[0]
-        if isinstance(error, InvalidInput) and (kept := await self._embeddable(texts)) != texts:
-            return await self._write([(due, kept)])
+        try:
+            if isinstance(error, InvalidInput) and (kept := await self._embeddable(texts)) != texts:
+                return await self._write([(due, kept)])
+        except Exception as cause:
+            error = cause
         log.error("indexer.memory_failed", memory=due.memory_id, attempts=due.attempts, exc_info=error)
         await self._outbox.postpone([due], error=type(error).__name__)
         return 0
