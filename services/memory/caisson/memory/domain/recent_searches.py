@@ -57,14 +57,12 @@ class Kept:
 class RecentSearches:
     """The least recently used go first; what all hold together is bounded, and so is whose epochs are known."""
 
-    def __init__(self, max_candidates: int = _MAX_CANDIDATES) -> None:
+    def __init__(self, *, max_candidates: int = _MAX_CANDIDATES, max_principals: int = _MAX_PRINCIPALS) -> None:
         self._max_candidates = max_candidates
+        self._max_principals = max_principals
         self._kept: OrderedDict[Question, Kept] = OrderedDict()
         self._candidates = 0
         self._changes: OrderedDict[Principal, int] = OrderedDict()
-
-    def __contains__(self, question: Question) -> bool:
-        return question in self._kept
 
     def get(self, question: Question, now: datetime) -> Kept | None:
         """Return what was found, to be used if the store still is in its epoch; what is past its time goes."""
@@ -85,7 +83,7 @@ class RecentSearches:
         """Note the epoch in which a principal is answered."""
         self._changes[principal] = epoch.changes
         self._changes.move_to_end(principal)
-        if len(self._changes) > _MAX_PRINCIPALS:
+        if len(self._changes) > self._max_principals:
             self._changes.popitem(last=False)
 
     def keep(self, question: Question, searched: Searched, epoch: Epoch, now: datetime) -> None:
