@@ -6,11 +6,26 @@ from typing import Any
 
 from caisson.common.postgres import Connection
 
-PLANS = ("force_generic_plan", "force_custom_plan")
+_PLANS = ("force_generic_plan", "force_custom_plan")
 """Those of a connection that has executed a statement often, and those of one that has not."""
 
+Statement = tuple[str, Mapping[str, str]]
+"""The name of a statement, and SQL for each of its parameters."""
 
-async def buffers(connection: Connection, queries: Any, name: str, values: Mapping[str, str]) -> int:
+
+async def touched(
+    connection: Connection, queries: Any, statements: Mapping[str, Statement]
+) -> dict[tuple[str, str], int]:
+    """Return how many pages each of the statements touches under each kind of plan."""
+    found = {}
+    for plan in _PLANS:
+        await connection.execute(f"SET plan_cache_mode = {plan}")
+        for label, (name, values) in statements.items():
+            found[label, plan] = await _buffers(connection, queries, name, values)
+    return found
+
+
+async def _buffers(connection: Connection, queries: Any, name: str, values: Mapping[str, str]) -> int:
     """Execute a named statement as a prepared one, undo it, and return how many pages it touched.
 
     The first time does not count: a connection looks much up only once.

@@ -8,7 +8,7 @@ from caisson.common.postgres import Connection, connect_pool, load_queries, migr
 from caisson.memory.app import MIGRATIONS_DIR, QUERIES_FILE, SCHEMA
 from tests.support.gateway import create_database
 from tests.support.memory_crowd import arguments, gather
-from tests.support.touched_pages import PLANS, buffers
+from tests.support.touched_pages import touched
 
 QUERIES = load_queries(QUERIES_FILE)
 NAMES = {name for name in QUERIES.available_queries if not name.endswith("_cursor")}
@@ -143,13 +143,10 @@ async def connection(postgres_url: str, request: pytest.FixtureRequest) -> Async
 async def test_a_statement_touches_no_more_than_it_is_asked_for(
     connection: Connection, pages: int, tenant: str, reason: str, names: str
 ) -> None:
-    touched = {}
-    for plan in PLANS:
-        await connection.execute(f"SET plan_cache_mode = {plan}")
-        for name in names.split():
-            values = arguments(tenant) | VALUES.get(name, {})
-            touched[name, plan] = await buffers(connection, QUERIES, VARIANTS.get(name, name), values)
-    assert {key: found for key, found in touched.items() if found > pages} == {}, reason
+    about = arguments(tenant)
+    statements = {name: (VARIANTS.get(name, name), about | VALUES.get(name, {})) for name in names.split()}
+    found = await touched(connection, QUERIES, statements)
+    assert {key: count for key, count in found.items() if count > pages} == {}, reason
 
 
 def test_every_statement_is_bounded_or_says_why_not() -> None:
