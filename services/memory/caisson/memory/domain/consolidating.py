@@ -197,7 +197,7 @@ class Consolidator:
         return await self._store.quiet_episodes(place, quiet, self._page, after=after)
 
     async def _first_groups(self, read: Callable[[Mark], Awaitable[list[Memory]]]) -> list[Group]:
-        """Pass over pages of which nothing becomes, so that they do not stand before the others for ever."""
+        """Return what becomes of the first page of which anything does; a request passes over two others at most."""
         after = BEGINNING
         for _ in range(_PAGES_PER_REQUEST):
             episodes = await read(after)
