@@ -86,21 +86,24 @@ async def test_a_relay_that_was_slow_writes_what_nobody_took_over_and_nothing_el
     assert await desk.indexed() == {kept, taken}
 
 
+class Choking(WordEmbedder):
+    """Refuses what is void, and has a bug about poison."""
+
+    def chunks(self, text: str) -> list[str]:
+        return text.split(", ")
+
+    async def embed(self, texts):  # type: ignore[no-untyped-def]
+        if any("void" in text for text in texts):
+            raise InvalidInput("has no words", field="text")
+        if any("poison" in text for text in texts):
+            raise RuntimeError("a bug")
+        return await super().embed(texts)
+
+
 @pytest.mark.parametrize("poisoned", ["one poison", "one poison, one void"], ids=["at once", "after a refusal"])
 async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(
     desk: Desk, word_index: Outage, poisoned: str
 ) -> None:
-    class Choking(WordEmbedder):
-        def chunks(self, text: str) -> list[str]:
-            return text.split(", ")
-
-        async def embed(self, texts):  # type: ignore[no-untyped-def]
-            if any("void" in text for text in texts):
-                raise InvalidInput("has no words", field="text")
-            if any("poison" in text for text in texts):
-                raise RuntimeError("a bug")
-            return await super().embed(texts)
-
     word_index.away = True
     ids = [await desk.store(text) for text in (poisoned, "one tea", "one coffee")]
     word_index.away = False
@@ -111,6 +114,15 @@ async def test_one_memory_that_cannot_be_indexed_holds_up_no_other(
     [(memory_id, error)] = await desk.rows("SELECT memory_id, error FROM memory.index_outbox WHERE tenant_id = $1")
     assert (memory_id, error) == (ids[0], "RuntimeError")
     await desk.pool.execute("DELETE FROM memory.memories WHERE memory_id = $1", ids[0])
+
+
+async def test_what_cannot_be_replaced_is_tried_once_and_left_to_the_relay(desk: Desk) -> None:
+    id_ = await desk.store("one poison")
+    await desk.inventory.enqueue(desk.tenant, {id_: 1})
+    assert not await replace(desk, embedder=Choking()).indexer.replace(desk.tenant, [id_])
+    [row] = await desk.rows("SELECT attempts FROM memory.index_outbox WHERE tenant_id = $1")
+    assert row["attempts"] == 1
+    assert await desk.indexer.replace(desk.tenant, [id_])
 
 
 async def test_reconciling_finds_a_missing_an_orphaned_and_a_stale_memory_and_one_with_too_many_points(

@@ -76,12 +76,14 @@ class Indexer:
         """Have the index show the newest version of these memories and nothing older.
 
         Returns:
-            True once it does; False where the index is away and the relay will do it.
+            True once it does; False where the index is away or none of it could be done, and the relay will do it.
         """
         try:
             async with asyncio.timeout(_CERTAIN_WITHIN_S):
                 while await self._outbox.waiting(tenant, memory_ids):
-                    await self._work(await self._outbox.lease_these(tenant, memory_ids))
+                    dues = await self._outbox.lease_these(tenant, memory_ids)
+                    if dues and await self._work(dues) == 0:
+                        return False
                     await asyncio.sleep(_CERTAIN_PAUSE_S)
         except (Unavailable, TimeoutError) as error:
             log.warning("indexer.replacement_left_to_relay", reason=repr(error), memories=len(memory_ids))
