@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caisson.memory.domain.fusion import Leg, best_of_each, fuse, wider
+from caisson.memory.domain.fusion import Leg, best_of_each, fuse, joined, wider
 
 
 def leg(*ids: str, weight: float = 1) -> Leg:
@@ -35,6 +35,16 @@ def test_scores_are_one_over_weighted_rank_and_constant() -> None:
     assert (first.cosine, first.lexical) == (1, 1)
     (far,) = fuse(Leg(best={"a": 1.0004}, weight=3), None, sparse_terms=0).found
     assert far.cosine == 1, "half precision does not leave the range"
+
+
+@given(*[st.dictionaries(st.sampled_from("abcdefghij"), st.sampled_from((0.2, 0.4, 0.6, 0.8)))] * 2)
+def test_legs_that_were_searched_apart_are_fused_as_together(
+    dense: dict[str, float], lexical: dict[str, float]
+) -> None:
+    legs = [Leg(best=best_of_each(leg.items()), weight=weight) for leg, weight in ((dense, 3), (lexical, 1))]
+    apart = fuse(None, legs[1], sparse_terms=2), fuse(legs[0], None, sparse_terms=0)
+    assert joined(*apart) == fuse(*legs, sparse_terms=2)
+    assert joined(apart[0]) == apart[0]
 
 
 def test_chunks_answer_by_the_best_and_equal_scores_by_id() -> None:

@@ -84,8 +84,7 @@ class Finder:
                 return replace(findings, cached=True)
             self._recent.drop(question)
         before = self._recent.last_epoch(filter_.principal)
-        embedded = await self._searcher.embed(asked.query, may_degrade=asked.may_degrade)
-        searched = await self._searcher.search(embedded, filter_, limit=limit, may_degrade=asked.may_degrade)
+        searched = await self._searcher.search(asked.query, filter_, limit=limit, may_degrade=asked.may_degrade)
         findings = await self._confirm(asked, filter_, searched)
         if findings.is_confirmed and findings.epoch.changes == before:
             self._recent.keep(question, searched, findings.epoch, filter_.now)

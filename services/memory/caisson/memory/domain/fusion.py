@@ -55,6 +55,28 @@ def fuse(dense: Leg | None, lexical: Leg | None, *, sparse_terms: int) -> Candid
     return Candidates(found=sorted(found, key=_order), legs=tuple(ran), sparse_terms=sparse_terms)
 
 
+def joined(*searches: Candidates) -> Candidates:
+    """Join searches of one leg each to what one search of all legs finds: the shares of ranks add up."""
+    found: dict[str, Candidate] = {}
+    for one in (candidate for searched in searches for candidate in searched.found):
+        known = found.get(one.memory_id)
+        found[one.memory_id] = one if known is None else _both(known, one)
+    return Candidates(
+        found=sorted(found.values(), key=_order),
+        legs=tuple(sorted({leg for searched in searches for leg in searched.legs})),
+        sparse_terms=max(searched.sparse_terms for searched in searches),
+    )
+
+
+def _both(one: Candidate, other: Candidate) -> Candidate:
+    return Candidate(
+        memory_id=one.memory_id,
+        cosine=other.cosine if one.cosine is None else one.cosine,
+        lexical=other.lexical if one.lexical is None else one.lexical,
+        fused=one.fused + other.fused,
+    )
+
+
 def _share(rank: int, weight: float) -> float:
     return 1 / ((rank + 1) / weight + RANK_CONSTANT - 1) if weight > 0 else 0.0
 

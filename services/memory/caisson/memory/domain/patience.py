@@ -21,7 +21,7 @@ _SLOW_FAILURE_S: Final = 1.0
 async def answered_within(limit_s: float, part: Coroutine[Any, Any, T]) -> T:
     """Return what a part answers; raise Unavailable where it does not in time."""
     answering = asyncio.ensure_future(part)
-    answering.add_done_callback(_hear)
+    answering.add_done_callback(hear)
     try:
         async with asyncio.timeout(limit_s):
             return await asyncio.shield(answering)
@@ -80,7 +80,7 @@ class Patience:
         return asked
 
     def _note_answer(self, asked: asyncio.Future[Any]) -> None:
-        _hear(asked)
+        hear(asked)
         if not asked.cancelled() and not isinstance(asked.exception(), Unavailable):
             self._answered_at, self._is_silent = self._clock(), False
 
@@ -97,7 +97,7 @@ class Patience:
         return Unavailable(f"no answer in {self._limit_s:g} s")
 
 
-def _hear(answered: asyncio.Future[Any]) -> None:
+def hear(answered: asyncio.Future[Any]) -> None:
     """Take note of a failure that nobody waits for any more."""
     if not answered.cancelled():
         answered.exception()

@@ -3,6 +3,8 @@
 Invariant: what is away is told with its reason; an answer without it never looks whole.
 """
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,8 +12,9 @@ import structlog
 
 from caisson.common.errors import Unavailable
 from caisson.memory.domain.embedding import IndexReadiness, IndexState
+from caisson.memory.domain.fusion import joined
 from caisson.memory.domain.indexing import Candidates, Embedder, Index, IndexQuery, Vector
-from caisson.memory.domain.patience import Patience
+from caisson.memory.domain.patience import Patience, hear
 from caisson.memory.domain.principals import HardFilter
 
 INDEX_BACKEND = "vector"
@@ -28,15 +31,6 @@ class FullText(Protocol):
 
     async def search(self, text: str, filter_: HardFilter, *, limit: int) -> Candidates:
         """Return memories that hold terms of the text, under the hard filter; no candidate has a cosine."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
-    """A query and its vector, None where the embedder was away."""
-
-    query: str
-    vector: Vector | None
-    degraded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,41 +61,48 @@ class Searcher:
         self._embedding, self._searching = Patience(answered_within_s), Patience(answered_within_s)
         self._away: set[str] = set()
 
-    async def embed(self, query: str, *, may_degrade: bool) -> Embedded:
-        """Turn a query into what is searched for.
-
-        Raises:
-            Unavailable: the embedder is away and the caller would rather have no answer than a lesser one.
-        """
-        try:
-            vector = await self._embedding.answer(lambda: self._embed(query))
-        except Unavailable as error:
-            reason = self._is_away("embedder", error, may_degrade=may_degrade)
-            return Embedded(query=query, vector=None, degraded=(reason,))
-        self._is_back("embedder")
-        return Embedded(query=query, vector=vector, degraded=())
-
-    async def search(self, embedded: Embedded, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
+    async def search(self, query: str, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
         """Search under the hard filter, in the store while the index is away or not whole.
 
+        The index looks for the query's terms while the query is embedded.
+
         Raises:
-            Unavailable: the index is so and the caller would rather have no answer than a lesser one.
+            Unavailable: a part is away and the caller would rather have no answer than a lesser one.
         """
-        degraded, backend = embedded.degraded, INDEX_BACKEND
-        asked = IndexQuery(dense=embedded.vector, text=embedded.query, limit=limit)
+        lexical = asyncio.ensure_future(self._find(IndexQuery(dense=None, text=query, limit=limit), filter_))
+        lexical.add_done_callback(hear)
         try:
-            self._readiness.check_whole()
-            candidates = await self._searching.answer(lambda: self._index.search(asked, filter_))
-            self._is_back("vector")
-        except Unavailable as error:
-            degraded = (*degraded, self._is_away("vector", error, may_degrade=may_degrade))
-            candidates = await self._fulltext.search(embedded.query, filter_, limit=limit)
-            backend = FULLTEXT_BACKEND
-        return Searched(candidates=candidates, backend=backend, degraded=degraded)
+            vector, degraded = await self._vector(query, may_degrade=may_degrade)
+            legs: list[Awaitable[Candidates]] = [lexical]
+            if vector is not None:
+                legs.append(self._find(IndexQuery(dense=vector, text=None, limit=limit), filter_))
+            try:
+                candidates = joined(*await asyncio.gather(*legs))
+            except Unavailable as error:
+                degraded = (*degraded, self._is_away("vector", error, may_degrade=may_degrade))
+                candidates = await self._fulltext.search(query, filter_, limit=limit)
+                return Searched(candidates=candidates, backend=FULLTEXT_BACKEND, degraded=degraded)
+        finally:
+            lexical.cancel()
+        self._is_back("vector")
+        return Searched(candidates=candidates, backend=INDEX_BACKEND, degraded=degraded)
 
     def count_tokens(self, text: str) -> int:
         """Count tokens as the embedder does."""
         return self._embedder.count_tokens(text)
+
+    async def _find(self, asked: IndexQuery, filter_: HardFilter) -> Candidates:
+        self._readiness.check_whole()
+        return await self._searching.answer(lambda: self._index.search(asked, filter_))
+
+    async def _vector(self, query: str, *, may_degrade: bool) -> tuple[Vector | None, tuple[str, ...]]:
+        """Return the query's vector; or None, and why."""
+        try:
+            vector = await self._embedding.answer(lambda: self._embed(query))
+        except Unavailable as error:
+            return None, (self._is_away("embedder", error, may_degrade=may_degrade),)
+        self._is_back("embedder")
+        return vector, ()
 
     async def _embed(self, query: str) -> Vector:
         """Return the query's vector; of a query longer than a window, the mean of its chunks'."""
