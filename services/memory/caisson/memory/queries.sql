@@ -29,15 +29,10 @@ LIMIT :limit;
 -- name: confirm
 -- The check of every hit before it leaves: the memories among these ids that a recall may tell now. Beside them, and alone
 -- where there are none: how often anything changed in these scopes, and when the next of their memories comes into force.
-SELECT epoch.changes, epoch.until, told.*
-FROM (
-    SELECT (SELECT coalesce(sum(e.epoch), 0)::bigint FROM memory.scope_epochs e
-            WHERE e.tenant_id = :tenant AND e.scope = ANY (:allowed::text[])) AS changes,
-           (SELECT min(m.valid_from AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-            FROM memory.readable(:tenant, :allowed, :now) m
-            WHERE m.tenant_id COLLATE "C" = :tenant
-              AND m.valid_from AT TIME ZONE 'UTC' > :now::timestamptz AT TIME ZONE 'UTC') AS until
-) epoch
+SELECT epoch.changes, coming.until, told.*
+FROM (SELECT coalesce(sum(e.epoch), 0)::bigint AS changes FROM memory.scope_epochs e
+      WHERE e.tenant_id = :tenant AND e.scope = ANY (:allowed::text[])) epoch
+CROSS JOIN memory.next_to_come(:tenant, :allowed, :now) coming
 LEFT JOIN LATERAL (
     SELECT m.*, kin.sources, kin.successor
     FROM unnest(:ids::text[]) AS asked (id)

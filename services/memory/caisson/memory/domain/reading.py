@@ -33,7 +33,7 @@ class Epoch:
     """A span in which what a principal may see stays as it is, apart from what ends.
 
     `changes` grows with every write to one of its scopes and with every point of theirs that the index takes up;
-    `until` is when the next memory comes into force, None where none is to.
+    `until` is when the next memory comes into force, or earlier; None where none is to.
     """
 
     changes: int

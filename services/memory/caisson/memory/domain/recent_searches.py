@@ -16,7 +16,7 @@ from caisson.memory.domain.reading import Epoch
 from caisson.memory.domain.searching import INDEX_BACKEND, Searched
 
 _MAX_CANDIDATES = 20_000
-_MAX_PRINCIPALS = 20_000
+_MAX_PRINCIPALS = 4_000
 _FRESH_FOR = timedelta(minutes=5)
 
 
