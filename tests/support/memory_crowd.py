@@ -108,6 +108,7 @@ _TENFOLD = {
 _ARGUMENTS = {
     **dict.fromkeys(("now", "as_of", "at", "valid_from"), "now()"),
     **dict.fromkeys(("since", "before"), "now() - interval '30 days'"),
+    "horizon": "now() + interval '5 minutes'",
     **dict.fromkeys(("before_at", "before_id", "status", "valid_to", "expires_at", "after"), "NULL"),
     **dict.fromkeys(("after_tenant", "after_owner", "after_scope_key", "after_id", "set_hash"), "''"),
     **dict.fromkeys(("layers", "tags", "metadata", "state", "receipt", "data", "measured"), "'{}'"),

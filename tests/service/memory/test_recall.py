@@ -1,6 +1,7 @@
 """Recall: what is told, what is not, and what an answer says about it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
@@ -10,10 +11,10 @@ import pytest
 from caisson.common.errors import InvalidInput, Unavailable
 from caisson.common.memories import Provenance
 from caisson.common.recalls import Search
-from caisson.memory.domain.indexing import Candidates, IndexQuery
+from caisson.memory.domain.indexing import Candidates, IndexQuery, Vector
 from caisson.memory.domain.principals import HardFilter
 from tests.support.eventually import eventually
-from tests.support.memory_desk import Desk, Outage
+from tests.support.memory_desk import Desk, Outage, WordEmbedder
 
 
 async def test_an_answer_tells_everything_that_happened(desk: Desk) -> None:
@@ -68,6 +69,43 @@ async def test_an_embedder_that_is_away_leaves_the_terms(desk: Desk) -> None:
         await desk.recalled("NW-5104", on_degraded="fail")
 
 
+@pytest.mark.parametrize("ends", ["embedded", "away"])
+async def test_while_a_query_is_embedded_the_index_looks_for_its_terms(desk: Desk, ends: str) -> None:
+    asked: list[IndexQuery] = []
+    goes_on = asyncio.Event()
+
+    class Noting(Outage):
+        async def search(self, query: IndexQuery, filter_: HardFilter) -> Candidates:
+            asked.append(query)
+            found: Candidates = await desk.index.search(query, filter_)
+            return found
+
+    class Slow(WordEmbedder):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            await goes_on.wait()
+            return await super().embed(texts)
+
+    for n in range(5):
+        await desk.store(f"the ledger listens on port 808{n}")
+    query = "which port has the ledger"
+    at_once = await desk.recalled(query)
+    embedder = Slow()
+    embedder.away = ends == "away"
+    recalling = asyncio.create_task(replace(desk, index=Noting(desk.index), embedder=embedder).recalled(query))
+    await eventually(lambda: asked)
+    goes_on.set()
+    told = await recalling
+    legs = [(one.dense is not None, one.text is not None) for one in asked]
+    if embedder.away:
+        assert (legs, told.diagnostics.degraded) == ([(False, True)], ["embedder: the embedder is away"])
+    else:
+        assert legs == [(False, True), (True, False)]
+        assert told.diagnostics == at_once.diagnostics
+        assert [(hit.memory.id, hit.score) for hit in told.hits] == [
+            (hit.memory.id, hit.score) for hit in at_once.hits
+        ]
+
+
 async def test_an_index_that_hangs_is_waited_for_once_and_asked_again_when_it_answers(desk: Desk) -> None:
     answers = asyncio.Event()
     asked: list[IndexQuery] = []
@@ -85,7 +123,7 @@ async def test_an_index_that_hangs_is_waited_for_once_and_asked_again_when_it_an
         told = await hanging.recalled(f"which port has the ledger, {number}")
         assert (len(told.hits), told.diagnostics.backend) == (1, "sql_bm25")
         assert told.diagnostics.degraded == ["vector: no answer in 0.05 s"]
-        assert len(asked) == 2, "both legs of the first recall wait, and no later recall"
+        assert len(asked) == 1, "the second recall does not wait"
     with pytest.raises(Unavailable, match="no answer"):
         await hanging.recalled("which port has the ledger", on_degraded="fail")
     answers.set()

@@ -148,12 +148,12 @@ async def test_the_first_search_after_a_change_is_not_kept(desk: Desk) -> None:
 async def test_of_what_others_have_to_come_a_hundred_are_looked_at(desk: Desk) -> None:
     """A kept search ends when the last of these comes, at the latest; one of the asker's own before that ends it."""
     now, others = desk.clock(), desk.caller("bo")
-    coming = [NewMemory(text=f"note {n}", valid_from=now + timedelta(hours=n)) for n in range(1, 131)]
+    coming = [NewMemory(text=f"note {n}", valid_from=now + timedelta(seconds=n)) for n in range(1, 131)]
     await desk.remembering.remember(Remember(caller=others, memories=coming[:99]))
     mine = filter_of(desk.caller(), now)
     store = PostgresReading(desk.pool, load_queries(QUERIES_FILE))
     assert (await store.confirm([], mine)).epoch.until is None
     await desk.remembering.remember(Remember(caller=others, memories=coming[99:]))
-    assert (await store.confirm([], mine)).epoch.until == now + timedelta(hours=100)
-    await desk.store("my own", valid_from=now + timedelta(minutes=90))
-    assert (await store.confirm([], mine)).epoch.until == now + timedelta(minutes=90)
+    assert (await store.confirm([], mine)).epoch.until == now + timedelta(seconds=100)
+    await desk.store("my own", valid_from=now + timedelta(seconds=90))
+    assert (await store.confirm([], mine)).epoch.until == now + timedelta(seconds=90)

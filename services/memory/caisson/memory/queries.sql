@@ -28,11 +28,12 @@ LIMIT :limit;
 
 -- name: confirm
 -- The check of every hit before it leaves: the memories among these ids that a recall may tell now. Beside them, and alone
--- where there are none: how often anything changed in these scopes, and when the next of their memories comes into force.
+-- where there are none: how often anything changed in these scopes, and when the next of their memories comes into force,
+-- if that is soon.
 SELECT epoch.changes, coming.until, told.*
 FROM (SELECT coalesce(sum(e.epoch), 0)::bigint AS changes FROM memory.scope_epochs e
       WHERE e.tenant_id = :tenant AND e.scope = ANY (:allowed::text[])) epoch
-CROSS JOIN memory.next_to_come(:tenant, :allowed, :now) coming
+CROSS JOIN memory.next_to_come(:tenant, :allowed, :now, :horizon) coming
 LEFT JOIN LATERAL (
     SELECT m.*, kin.sources, kin.successor
     FROM unnest(:ids::text[]) AS asked (id)

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from caisson.memory.domain.layers import Status
 from caisson.memory.domain.memories import Change, Memory
 from caisson.memory.domain.principals import HardFilter
+
+EPOCH_SPAN = timedelta(minutes=5)
+"""How far ahead an epoch tells what comes: it says nothing of later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,7 @@ class Epoch:
     """A span in which what a principal may see stays as it is, apart from what ends.
 
     `changes` grows with every write to one of its scopes and with every point of theirs that the index takes up;
-    `until` is when the next memory comes into force, or earlier; None where none is to.
+    `until` is when the next memory comes into force, or earlier; None where none is to within `EPOCH_SPAN`.
     """
 
     changes: int

@@ -6,18 +6,17 @@ see has changed, and the store still confirms every one of them.
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from typing import Self
 
 from caisson.memory.domain.layers import Layer
 from caisson.memory.domain.principals import HardFilter, Principal
-from caisson.memory.domain.reading import Epoch
+from caisson.memory.domain.reading import EPOCH_SPAN, Epoch
 from caisson.memory.domain.searching import INDEX_BACKEND, Searched
 
 _MAX_CANDIDATES = 20_000
 _MAX_PRINCIPALS = 4_000
-_FRESH_FOR = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,7 @@ class Kept:
     def may_serve(self, now: datetime) -> bool:
         """Whether nothing comes into force between then and now, and it is not long ago."""
         comes = self.epoch.until
-        return self.since <= now < self.since + _FRESH_FOR and (comes is None or now < comes)
+        return self.since <= now < self.since + EPOCH_SPAN and (comes is None or now < comes)
 
 
 class RecentSearches:

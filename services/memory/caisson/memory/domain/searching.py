@@ -6,7 +6,7 @@ Invariant: what is away is told with its reason; an answer without it never look
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -20,6 +20,7 @@ from caisson.memory.domain.principals import HardFilter
 INDEX_BACKEND = "vector"
 FULLTEXT_BACKEND = "sql_bm25"
 _QUERY_CHUNKS = 8
+_TURNS = 4
 _ANSWERED_WITHIN_S = 8.0
 """For the embedder and for the index: both may hang, and full text still answers before the caller gives up."""
 
@@ -64,18 +65,20 @@ class Searcher:
     async def search(self, query: str, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
         """Search under the hard filter, in the store while the index is away or not whole.
 
-        The index looks for the query's terms while the query is embedded.
+        While a query is embedded, the index looks for its terms; what is embedded at once is one question to it.
 
         Raises:
             Unavailable: a part is away and the caller would rather have no answer than a lesser one.
         """
-        lexical = asyncio.ensure_future(self._find(IndexQuery(dense=None, text=query, limit=limit), filter_))
-        lexical.add_done_callback(hear)
+        embedding = asyncio.ensure_future(self._vector(query, may_degrade=may_degrade))
+        terms = IndexQuery(dense=None, text=query, limit=limit)
+        lexical = None if await _is_at_hand(embedding) else asyncio.ensure_future(self._find(terms, filter_))
         try:
-            vector, degraded = await self._vector(query, may_degrade=may_degrade)
-            legs: list[Awaitable[Candidates]] = [lexical]
-            if vector is not None:
-                legs.append(self._find(IndexQuery(dense=vector, text=None, limit=limit), filter_))
+            vector, degraded = await embedding
+            legs: list[Awaitable[Candidates]] = [] if lexical is None else [lexical]
+            if lexical is None or vector is not None:
+                text = query if lexical is None else None
+                legs.append(self._find(IndexQuery(dense=vector, text=text, limit=limit), filter_))
             try:
                 candidates = joined(*await asyncio.gather(*legs))
             except Unavailable as error:
@@ -83,7 +86,7 @@ class Searcher:
                 candidates = await self._fulltext.search(query, filter_, limit=limit)
                 return Searched(candidates=candidates, backend=FULLTEXT_BACKEND, degraded=degraded)
         finally:
-            lexical.cancel()
+            _leave(embedding, lexical)
         self._is_back("vector")
         return Searched(candidates=candidates, backend=INDEX_BACKEND, degraded=degraded)
 
@@ -129,3 +132,20 @@ class Searcher:
         if part in self._away:
             self._away.discard(part)
             log.info("recall.recovered", part=part)
+
+
+async def _is_at_hand(embedding: asyncio.Future[Any]) -> bool:
+    """Whether a query is embedded without waiting for anything but its turn on the loop."""
+    for _ in range(_TURNS):
+        if embedding.done():
+            return True
+        await asyncio.sleep(0)
+    return embedding.done()
+
+
+def _leave(*parts: asyncio.Future[Any] | None) -> None:
+    """Wait for none of them any more."""
+    for part in parts:
+        if part is not None:
+            part.cancel()
+            part.add_done_callback(hear)

@@ -9,7 +9,7 @@ from caisson.common.postgres import Pool, acquire, fetch_all
 from caisson.memory.adapters.postgres.rows import change_of, gate, hard, memory_of
 from caisson.memory.domain.memories import Change, Memory
 from caisson.memory.domain.principals import HardFilter
-from caisson.memory.domain.reading import Confirmed, Epoch, Listing
+from caisson.memory.domain.reading import EPOCH_SPAN, Confirmed, Epoch, Listing
 
 NO_SUCH_MEMORY = "no such memory"
 _MAX_INJECTED = 2_000
@@ -52,7 +52,9 @@ class PostgresReading:
     async def confirm(self, memory_ids: Sequence[str], filter_: HardFilter) -> Confirmed:
         """Return those of the ids that a recall may tell now, and the epoch that they are of."""
         async with acquire(self._pool) as connection:
-            rows = await fetch_all(self._sql.confirm(connection, **hard(filter_), ids=list(memory_ids)))
+            rows = await fetch_all(
+                self._sql.confirm(connection, **hard(filter_), ids=list(memory_ids), horizon=filter_.now + EPOCH_SPAN)
+            )
         memories = {row["memory_id"]: memory_of(row) for row in rows if row["memory_id"] is not None}
         return Confirmed(memories=memories, epoch=Epoch(changes=rows[0]["changes"], until=rows[0]["until"]))
 
