@@ -161,7 +161,7 @@ class Filler:
             await asyncio.gather(*(take(points) for take in also))
         await index.close()
         await self._plane.pool.execute("TRUNCATE memory.index_outbox")
-        await self._plane.pool.execute("ANALYZE")
+        await self._plane.pool.execute("VACUUM (ANALYZE) memory.memories, memory.lexemes")
 
     async def _learn(self) -> None:
         embedder = await MiniLm.load(threads=2)
