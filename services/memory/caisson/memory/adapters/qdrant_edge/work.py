@@ -1,6 +1,6 @@
 """What is done with a shard of the embedded engine. Everything here blocks.
 
-The engine gives up the interpreter while it reads, and keeps it while it writes and flushes: writes come in pages.
+The engine keeps the interpreter while it writes and flushes, and for most of a search: writes come in pages.
 """
 
 from collections.abc import Callable, Sequence
