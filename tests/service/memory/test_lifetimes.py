@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-from caisson.common.memories import ById, ListMemories, PatchMemory
+from caisson.common.memories import ById, ListMemories, NewMemory, PatchMemory
 from caisson.memory.domain.housekeeping import Unused
 from tests.support.memory_desk import Desk
 
@@ -73,6 +73,15 @@ async def test_a_list_goes_on_where_it_stopped_while_others_write(desk: Desk) ->
     assert seen == ids[::-1]
     page = await desk.reading.page(ListMemories(caller=desk.caller(), before=ids[2]))
     assert [item.id for item in page.items] == ids[1::-1], "an id is a cursor too"
+
+
+async def test_what_is_remembered_at_once_is_listed_in_the_order_in_which_it_was_told(desk: Desk) -> None:
+    texts = [f"the locker {n} belongs to team {n}" for n in range(20)]
+    told = [NewMemory(text=text, external_id=f"locker {n}" if n % 2 else None) for n, text in enumerate(texts)]
+    await desk.remember(*told)
+    items = (await desk.reading.page(ListMemories(caller=desk.caller(), limit=20))).items
+    assert [item.text for item in items] == texts[::-1], "ids that are made of a product's own have no order"
+    assert all(item.created_at == item.updated_at for item in items)
 
 
 async def test_parallel_changes_with_one_expected_version_let_one_through(desk: Desk) -> None:

@@ -1,7 +1,10 @@
 """Ids of any script pass through a subject token and come back; two ids never meet in one."""
 
+import itertools
 import re
 import string
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -94,12 +97,25 @@ def test_an_id_of_any_script_is_accepted_as_it_is(value: str) -> None:
     assert check_external_id(value, field="tenant_id") == value
 
 
-def test_new_ids_are_unique_and_sort_by_the_time_they_were_made() -> None:
-    batches = [[new_id("run") for _ in range(2_000)]]
-    while new_id("run")[:14] == batches[0][-1][:14]:
-        """The clock's next millisecond is awaited."""
-    batches.append([new_id("run") for _ in range(2_000)])
-    assert len({*batches[0], *batches[1]}) == 4_000
-    assert max(batches[0]) < min(batches[1])
-    assert all(re.fullmatch(r"run_[0-9a-hjkmnp-tv-z]{26}", made) for made in batches[0])
-    assert encode_token(batches[0][0]) == batches[0][0].replace("_", "_5f")
+def test_new_ids_sort_in_the_order_in_which_they_were_made() -> None:
+    made = [new_id("run") for _ in range(4_000)]
+    assert made == sorted(set(made))
+    assert all(re.fullmatch(r"run_[0-9a-hjkmnp-tv-z]{26}", one) for one in made)
+    assert encode_token(made[0]) == made[0].replace("_", "_5f")
+
+
+@pytest.mark.parametrize("step_ms", [0, -3_600_000], ids=["a clock that stands", "a clock that is set back"])
+def test_new_ids_keep_their_order_and_stay_unguessable_whatever_the_clock_does(
+    monkeypatch: pytest.MonkeyPatch, step_ms: int
+) -> None:
+    reading = itertools.count(time.time_ns(), step_ms * 1_000_000)
+    monkeypatch.setattr(time, "time_ns", lambda: next(reading))
+    made = [new_id("run") for _ in range(1_000)]
+    assert made == sorted(set(made))
+    assert len({one[-10:] for one in made}) == 1_000, "what is counted on is random, not one more"
+
+
+def test_new_ids_of_many_threads_are_unique() -> None:
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        made = list(pool.map(lambda _: new_id("run"), range(4_000)))
+    assert len(set(made)) == 4_000
