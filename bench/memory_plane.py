@@ -150,7 +150,10 @@ class Filler:
         self._known: list[tuple[str, Vector]] = []
 
     async def fill(self, begin: int, end: int, *, also: Sequence[Taker] = ()) -> None:
-        """Add the memories numbered from `begin` to before `end`; `also` are given the same."""
+        """Add the memories numbered from `begin` to before `end`; `also` are given the same.
+
+        Store and index are at rest afterwards: vacuumed and packed, as both are in time by themselves.
+        """
         if not self._known:
             await self._learn()
         index = await EdgeIndex.open(self._plane.folder.index("memory"), MiniLm.identity)
@@ -159,6 +162,7 @@ class Filler:
             await self._store(points)
             await index.upsert(points)
             await asyncio.gather(*(take(points) for take in also))
+        await index.optimize()
         await index.close()
         await self._plane.pool.execute("TRUNCATE memory.index_outbox")
         await self._plane.pool.execute("VACUUM (ANALYZE) memory.memories, memory.lexemes")

@@ -1,8 +1,8 @@
 """The embedded engine over its folder. Everything here blocks, and every method may be called by any thread.
 
 Invariant: what was deleted or replaced is noted as stale on disk before it happens, and a copy drops it from every
-file within the time allowed. The engine's own `optimize()` is not used: it keeps the interpreter for its whole length
-(seconds at 100,000 points) and doubles the memory. What remains is copied into a new shard instead, page by page.
+file within the time allowed. What remains is copied into a new shard, page by page, and the new shard is packed by
+another process: the engine's own `optimize()` keeps the interpreter for its whole length (seconds at 100,000 points).
 """
 
 import time
@@ -31,10 +31,11 @@ from caisson.memory.domain.indexing import Point
 
 _FLUSHED_POINTS = 4_096
 _RELEASED_POINTS = 512
-_STALE = 10_000
-_STALE_SHARE = 0.3
+_PACKED = 2_000
 
 Legs = tuple[Found | None, Found | None, int]
+Change = Callable[[Stored, float], int]
+"""Makes a change that was asked for at a time (seconds of the epoch), and returns how many points it was of."""
 
 
 class Engine:
@@ -46,6 +47,7 @@ class Engine:
         self._folder = folder
         self._stored = stored
         self._next: Stored | None = None
+        self._late: list[tuple[Change, float]] | None = None
         self._erase_within_s = erase_within_s
         self._clock = clock
         self._bm25 = Bm25()
@@ -82,32 +84,41 @@ class Engine:
 
     def write(self, points: Sequence[Point]) -> None:
         """Write a page of points, whose vectors are sound."""
-        operations = writes(points, self._bm25)
-        with self._writing:
-            self._outdate(sum(point.version > 1 for point in points))
+        operations, replacing = writes(points, self._bm25), sum(point.version > 1 for point in points)
+
+        def change(stored: Stored, at: float) -> int:
+            self._outdate(stored, replacing, at)
             for operation in operations:
-                for stored in self._all():
-                    stored.shard.update(operation)
-            self._flush_often(len(points))
+                stored.shard.update(operation)
+            stored.loose += len(points)
+            return len(points)
+
+        self._change(change)
 
     def remove(self, restriction: Restriction) -> None:
         """Delete what a restriction selects."""
-        with self._writing:
-            for stored in self._all():
-                if points := size(stored.shard, restriction):
-                    self._outdate(points, stored)
-                    remove(stored.shard, restriction)
-                    self._flush_often(points)
 
-    def optimize(self) -> None:
-        """Flush; copy what remains into a new shard when much is stale, or any of it for too long."""
+        def change(stored: Stored, at: float) -> int:
+            if points := size(stored.shard, restriction):
+                self._outdate(stored, points, at)
+                remove(stored.shard, restriction)
+            return points
+
+        self._change(change)
+
+    def optimize(self) -> bool:
+        """Flush; copy what remains into a new shard when much is stale or loose, or anything stale for too long.
+
+        Returns False where the new shard could not be packed, which then waits until as much is loose again.
+        """
         with self._optimizing:
             with self._writing:
                 if self._unflushed:
                     self._flush()
-            if self._is_due():
-                self._copy()
+            is_due = self._stored.is_due(self.size(), self._clock(), erase_within_s=self._erase_within_s)
+            is_packed = self._copy() if is_due else True
             self._folder.release_pages()
+        return is_packed
 
     def close(self) -> None:
         """Flush and let go. Nothing is written afterwards."""
@@ -116,15 +127,7 @@ class Engine:
             self._stored.shard.close()
             self._folder.note(self._stored)
 
-    def _is_due(self) -> bool:
-        if self._stored.stale_since is None:
-            return False
-        age_s = self._clock() - self._stored.stale_since
-        clock_went_back = age_s < 0
-        much = self._stored.stale >= max(_STALE, _STALE_SHARE * self.size())
-        return much or clock_went_back or age_s >= self._erase_within_s
-
-    def _copy(self) -> None:
+    def _copy(self) -> bool:
         fresh = self._folder.fresh()
         with self._writing:
             self._next = fresh
@@ -132,12 +135,14 @@ class Engine:
             offset = self._page(fresh, None)
             while offset is not None:
                 offset = self._page(fresh, offset)
+            is_packed = self._pack(fresh) if size(fresh.shard) >= _PACKED else True
             self._finish(fresh)
         finally:
-            self._next = None
+            self._next = self._late = None
             if self._stored is not fresh:
                 self._folder.abandon(fresh)
             return_memory()
+        return is_packed
 
     def _page(self, fresh: Stored, offset: Offset | None) -> Offset | None:
         began = time.perf_counter()
@@ -149,12 +154,30 @@ class Engine:
         time.sleep(time.perf_counter() - began)
         return following
 
-    def _finish(self, fresh: Stored) -> None:
+    def _pack(self, fresh: Stored) -> bool:
+        """Have the new shard packed; what changes meanwhile is kept for when it is open again."""
         with self._writing:
             self._refuse_closed()
             self._flush()
+            self._next, self._late = None, []
+        return self._folder.pack(fresh)
+
+    def _finish(self, fresh: Stored) -> None:
+        with self._writing:
+            self._refuse_closed()
+            for change, at in self._late or ():
+                change(fresh, at)
+            fresh.shard.flush()
             self._folder.put_in_force(fresh)
-            self._stored, self._next = fresh, None
+            self._stored, self._next, self._late, self._unflushed = fresh, None, None, 0
+
+    def _change(self, change: Change) -> None:
+        with self._writing:
+            at = self._clock()
+            points = [change(stored, at) for stored in self._all()]
+            if self._late is not None:
+                self._late.append((change, at))
+            self._flush_often(max(points))
 
     # What is called with the lock on writing held.
 
@@ -162,10 +185,9 @@ class Engine:
         self._refuse_closed()
         return [self._stored, self._next] if self._next else [self._stored]
 
-    def _outdate(self, points: int, *which: Stored) -> None:
-        for stored in which or self._all():
-            if stored.outdate(points, self._clock()) and stored is self._stored:
-                self._folder.note(stored)
+    def _outdate(self, stored: Stored, points: int, at: float) -> None:
+        if stored.outdate(points, at) and stored is self._stored:
+            self._folder.note(stored)
 
     def _flush_often(self, points: int) -> None:
         """Keep flushes short: the engine keeps the interpreter meanwhile."""

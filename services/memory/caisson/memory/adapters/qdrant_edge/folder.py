@@ -1,7 +1,7 @@
 """The folder of the embedded index: one embedder, one shard in force.
 
-`store.json` names the shard in force and since when its files hold what was deleted. It is replaced atomically, so
-that a crash at any moment leaves a whole index.
+`store.json` names the shard in force, since when its files hold what was deleted, and how much was written since it
+was packed. It is replaced atomically, so that a crash at any moment leaves a whole index.
 """
 
 import json
@@ -15,18 +15,29 @@ import qdrant_edge as edge
 
 from caisson.common.errors import Misconfigured
 from caisson.memory.adapters.embedder_stamp import refuse_other
+from caisson.memory.adapters.heap import return_memory
+from caisson.memory.adapters.qdrant_edge.packing import pack
 from caisson.memory.adapters.qdrant_edge.pages import release
 from caisson.memory.adapters.qdrant_edge.requests import configuration, payload_indexes
+
+_STALE = 10_000
+_STALE_SHARE = 0.3
+_LOOSE = 5_000
+_LOOSE_SHARE = 0.2
 
 
 @dataclass(slots=True)
 class Stored:
-    """A shard, how many points that are no more its files still hold, and since when (seconds of the epoch)."""
+    """A shard, how many points that are no more its files still hold, and since when (seconds of the epoch).
+
+    `loose` points were written since it was packed: they are searched two to three times as slowly.
+    """
 
     name: str
     shard: edge.EdgeShard
     stale: int = 0
     stale_since: float | None = None
+    loose: int = 0
 
     def outdate(self, points: int, now: float) -> bool:
         """Count points that are no more; return whether they are the first."""
@@ -35,6 +46,17 @@ class Stored:
             self.stale_since = now
         self.stale += points
         return first
+
+    def is_due(self, points: int, now: float, *, erase_within_s: float) -> bool:
+        """Whether so much of its points is loose or stale, or anything stale for so long, that it is to be copied."""
+        if self.loose >= max(_LOOSE, _LOOSE_SHARE * points):
+            return True
+        if self.stale_since is None:
+            return False
+        age_s = now - self.stale_since
+        clock_went_back = age_s < 0
+        much = self.stale >= max(_STALE, _STALE_SHARE * points)
+        return much or clock_went_back or age_s >= erase_within_s
 
 
 class ShardFolder:
@@ -61,12 +83,13 @@ class ShardFolder:
             return stored
         self._sweep(known["shard"])
         try:
-            shard = edge.EdgeShard.load(str(self._path / known["shard"]), self._configuration)
+            shard = self._loaded(known["shard"])
         except Exception as error:
             raise Misconfigured(
                 f"the index in {self._path} cannot be read: {error}; remove the folder, it is rebuilt from PostgreSQL"
             ) from error
-        return Stored(known["shard"], shard, known.get("stale", 0), known.get("stale_since", 0.0))
+        loose = known.get("loose", shard.info().points_count)
+        return Stored(known["shard"], shard, known.get("stale", 0), known.get("stale_since", 0.0), loose)
 
     def fresh(self) -> Stored:
         """Return a new and empty shard, not yet in force."""
@@ -76,6 +99,14 @@ class ShardFolder:
         for index in payload_indexes():
             shard.update(index)
         return Stored(name, shard)
+
+    def pack(self, stored: Stored) -> bool:
+        """Pack a fresh shard in a process of its own and open it again; return False where it is as it was."""
+        stored.shard.close()
+        return_memory()
+        is_packed = pack(self._path / stored.name, self._stamp["dimensions"])
+        stored.shard, stored.loose = self._loaded(stored.name), 0
+        return is_packed
 
     def put_in_force(self, stored: Stored) -> None:
         """Let this shard be the one that is opened from now on, and remove the others."""
@@ -93,6 +124,7 @@ class ShardFolder:
             "shard": stored.name,
             "stale": stored.stale,
             "stale_since": stored.stale_since,
+            "loose": stored.loose,
         }
         draft = self._path / "store.json.new"
         with draft.open("w") as file:
@@ -104,6 +136,9 @@ class ShardFolder:
     def release_pages(self) -> None:
         """Hold no more of the files resident than searches read."""
         release(self._path)
+
+    def _loaded(self, name: str) -> edge.EdgeShard:
+        return edge.EdgeShard.load(str(self._path / name), self._configuration)
 
     def _known(self, *, rebuild: bool) -> dict[str, Any] | None:
         store = self._path / "store.json"

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
+import structlog
+
 from caisson.common.ids import TenantId
 from caisson.memory.adapters.qdrant_edge.process import EdgeProcess
 from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Offset
@@ -18,6 +20,8 @@ from caisson.memory.adapters.vectors import query_vector, unit
 from caisson.memory.domain.fusion import Leg, fuse
 from caisson.memory.domain.indexing import Candidates, EmbedderIdentity, IndexQuery, Point
 from caisson.memory.domain.principals import HardFilter
+
+log = structlog.get_logger(__name__)
 
 ERASE_WITHIN_S: Final = 3_600.0
 _STORED_POINTS: Final = 500
@@ -90,8 +94,12 @@ class EdgeIndex:
         return points
 
     async def optimize(self) -> None:
-        """Flush, and drop from the files what was deleted when it is time; searches and writes go on meanwhile."""
-        await self._engine.call("optimize", within_s=None)
+        """Flush; when it is time, pack what was written and drop from the files what was deleted.
+
+        Searches and writes go on meanwhile.
+        """
+        if not await self._engine.call("optimize", within_s=None):
+            log.warning("embedded_index.not_packed")
 
     async def drop_older(self) -> None:
         """Do nothing: a folder holds the points of one embedder."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 _MAPS: Final = Path("/proc/self/maps")
-_SELDOM_READ: Final = ("/wal/", "/payload_index/")
+_SELDOM_READ: Final = "/wal/"
 _PATH_FIELD: Final = 5
 _MADV_PAGEOUT: Final = 21
 
@@ -26,6 +26,6 @@ def _mapped(folder: Path) -> Iterator[tuple[int, int]]:
         fields = line.split(maxsplit=_PATH_FIELD)
         if len(fields) <= _PATH_FIELD or not fields[_PATH_FIELD].startswith(f"{folder}/"):
             continue
-        if any(part in fields[_PATH_FIELD] for part in _SELDOM_READ):
+        if _SELDOM_READ in fields[_PATH_FIELD]:
             begin, end = fields[0].split("-")
             yield int(begin, 16), int(end, 16)

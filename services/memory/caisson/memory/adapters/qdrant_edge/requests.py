@@ -11,27 +11,42 @@ from caisson.memory.domain.indexing import Point
 
 _TOLD = [Field.MEMORY.value]
 _SEARCH_THREADS = 1
-"""A shard has one segment, which one thread searches; the others would only be woken."""
+"""A shard has a segment or two, which one thread searches; the others would only be woken."""
+_PACKED_KB = 1
+_NO_GRAPH = 16
+_RESIDENT = edge.Memory.Cached
 
 
 def configuration(dimensions: int) -> edge.EdgeConfig:
-    """Return the shard's configuration; half precision costs 1e-4 of a cosine and saves half of the vectors."""
+    """Return the shard's configuration; half precision costs 1e-4 of a cosine and saves half of the vectors.
+
+    A packed segment has a graph without edges, because every search is exact. Any size can be packed.
+    """
     dense = edge.EdgeVectorParams(
         size=dimensions, distance=edge.Distance.Cosine, datatype=edge.VectorStorageDatatype.Float16
     )
     lexical = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
     return edge.EdgeConfig(
-        vectors={DENSE: dense}, sparse_vectors={LEXICAL: lexical}, max_search_threads=_SEARCH_THREADS
+        vectors={DENSE: dense},
+        sparse_vectors={LEXICAL: lexical},
+        hnsw_config=edge.HnswIndexConfig(m=0, ef_construct=_NO_GRAPH, full_scan_threshold=_NO_GRAPH),
+        optimizers=edge.EdgeOptimizersConfig(indexing_threshold=_PACKED_KB),
+        payload_memory=_RESIDENT,
+        max_search_threads=_SEARCH_THREADS,
     )
 
 
 def payload_indexes() -> list[edge.UpdateOperation]:
-    """Return what makes the fields of the hard filter fast; to be applied before any point is stored."""
+    """Return what makes the fields of the hard filter fast; to be applied before any point is stored.
+
+    They are mapped from their files and read ahead when a shard is opened: as fast as in memory of their own, in half
+    the time.
+    """
     schemas: dict[Field, edge.KeywordIndexParams | edge.DatetimeIndexParams] = {
-        Field.TENANT: edge.KeywordIndexParams(is_tenant=True)
+        Field.TENANT: edge.KeywordIndexParams(is_tenant=True, memory=_RESIDENT)
     }
-    schemas |= {field: edge.KeywordIndexParams(enable_hnsw=False) for field in KEYWORDS}
-    schemas |= {field: edge.DatetimeIndexParams(enable_hnsw=False) for field in TIMES}
+    schemas |= {field: edge.KeywordIndexParams(enable_hnsw=False, memory=_RESIDENT) for field in KEYWORDS}
+    schemas |= {field: edge.DatetimeIndexParams(enable_hnsw=False, memory=_RESIDENT) for field in TIMES}
     return [edge.UpdateOperation.create_field_index(field.value, schema) for field, schema in schemas.items()]
 
 
@@ -61,7 +76,13 @@ def upserting(points: list[edge.Point], version: int) -> edge.UpdateOperation:
 def dense_leg(vector: list[float], restriction: Restriction, limit: int) -> edge.QueryRequest:
     """Return the search by likeness."""
     query = edge.Query.Nearest(vector, DENSE)
-    return edge.QueryRequest(limit, query=query, filter=filter_of(restriction), with_payload=_TOLD)
+    return edge.QueryRequest(
+        limit,
+        query=query,
+        filter=filter_of(restriction),
+        params=edge.SearchParams(exact=True),
+        with_payload=_TOLD,
+    )
 
 
 def lexical_leg(terms: Sparse, restriction: Restriction, limit: int) -> edge.QueryRequest:
