@@ -71,6 +71,10 @@ class Known:
         """Return what is known."""
         return [self._vectors[text] for text in texts]
 
+    def at_hand(self, text: str) -> Vector | None:
+        """Return what is known."""
+        return self._vectors.get(text)
+
     def chunks(self, text: str) -> list[str]:
         """Cut as the embedder does."""
         return self._embedder.chunks(text)

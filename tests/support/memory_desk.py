@@ -91,7 +91,10 @@ class WordEmbedder:
         if self.away:
             raise Unavailable("the embedder is away")
         self.embedded += texts
-        return [_vector(text) for text in texts]
+        return [vector_of(text) for text in texts]
+
+    def at_hand(self, _: str) -> Vector | None:
+        return None
 
     def chunks(self, text: str) -> list[str]:
         words = text.split(" ")
@@ -101,7 +104,8 @@ class WordEmbedder:
         return len(text.split())
 
 
-def _vector(text: str) -> list[float]:
+def vector_of(text: str) -> list[float]:
+    """The vector that `WordEmbedder` makes of a text."""
     total = np.full(DIMENSIONS, 1e-6)
     for word in re.findall(r"\w+", text.casefold()):
         seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8])
@@ -194,7 +198,7 @@ class Desk:
         self.recall = RecallHandlers(
             Recaller(
                 searcher=Searcher(
-                    recent,
+                    self.embedder,
                     self.index,
                     FullText(pool, queries),
                     readiness=self.readiness,

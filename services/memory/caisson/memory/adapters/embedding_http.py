@@ -80,6 +80,9 @@ class HttpEmbedder:
             vectors.extend(await self._batch(list(texts[at : at + _BATCH_TEXTS])))
         return vectors
 
+    def at_hand(self, _: str) -> Vector | None:
+        """Return None: it takes a request."""
+
     def chunks(self, text: str) -> list[str]:
         """Cut a text into pieces of at most one window."""
         pieces = units(text)

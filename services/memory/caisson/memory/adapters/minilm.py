@@ -1,12 +1,14 @@
 """MiniLM in this process: all-MiniLM-L6-v2 with int8 weights, on onnxruntime. Mean of the tokens' vectors, length 1.
 
-Invariant: a text's vector does not depend on what else is embedded with it, and the event loop never waits.
+Invariant: a text's vector does not depend on what else is embedded with it, and the event loop waits for no more than
+one brief text, which takes a few milliseconds.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self
+from functools import partial
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +30,12 @@ _PIPELINE = "units of 64 characters, 256 tokens, 8-bit products in blocks of 128
 _SPECIAL_TOKENS = 2
 _BATCH_TOKENS = 256
 _BATCH_TEXTS = 32
+_BRIEF_CHARS = 128
+_BRIEF_TOKENS = 32
 _ROWS_AT_ONCE = 2
 """A last row that is left over is summed in another order, and would differ with what is embedded beside it."""
 
+T = TypeVar("T")
 Tokens = list[int]
 Matrix = npt.NDArray[np.float32]
 
@@ -53,6 +58,7 @@ class MiniLm:
         self._session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._windows = Windows(Tokenizer.from_buffer(tokenizer), window=self.window_tokens, special=_SPECIAL_TOKENS)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="minilm")
+        self._callers = 0
         return_memory()
 
     @classmethod
@@ -74,18 +80,14 @@ class MiniLm:
         Raises:
             InvalidInput: when a text has no token, or more than a window.
         """
-        loop = asyncio.get_running_loop()
-        if len(texts) == 1:
-            return [await loop.run_in_executor(self._pool, self._embedded_alone, texts[0])]
-        tokens = await loop.run_in_executor(self._pool, lambda: [self._windows.encode(text) for text in texts])
-        vectors: list[Vector] = [()] * len(texts)
-        for batch in _batches(tokens):
-            rows = await loop.run_in_executor(self._pool, self._embedded, [tokens[at] for at in batch])
-            for at, row in zip(batch, rows, strict=True):
-                vectors[at] = row
-        if len(texts) > _BATCH_TEXTS:
-            await loop.run_in_executor(self._pool, return_memory)
-        return vectors
+        self._callers += 1
+        try:
+            return [await self._alone(texts[0])] if len(texts) == 1 else await self._together(texts)
+        finally:
+            self._callers -= 1
+
+    def at_hand(self, _: str) -> Vector | None:
+        """Return None: it takes milliseconds."""
 
     def chunks(self, text: str) -> list[str]:
         """Cut a text into pieces of at most one window; 256 KiB take 30 ms."""
@@ -99,8 +101,31 @@ class MiniLm:
         """End the thread."""
         self._pool.shutdown(wait=False)
 
-    def _embedded_alone(self, text: str) -> list[float]:
-        return self._embedded([self._windows.encode(text)])[0]
+    async def _alone(self, text: str) -> Vector:
+        """Embed a text: a brief one of a lone caller on the loop, after what waits to be sent has left.
+
+        A thread that is woken while all processors are busy waits for one of them as long as it computes.
+        """
+        if self._callers == 1 and len(text) <= _BRIEF_CHARS:
+            await asyncio.sleep(0)
+            tokens = self._windows.encode(text)
+            if len(tokens) <= _BRIEF_TOKENS:
+                return self._embedded([tokens])[0]
+        return await self._in_thread(lambda: self._embedded([self._windows.encode(text)])[0])
+
+    async def _together(self, texts: Sequence[str]) -> list[Vector]:
+        tokens = await self._in_thread(lambda: [self._windows.encode(text) for text in texts])
+        vectors: list[Vector] = [()] * len(texts)
+        for batch in _batches(tokens):
+            rows = await self._in_thread(partial(self._embedded, [tokens[at] for at in batch]))
+            for at, row in zip(batch, rows, strict=True):
+                vectors[at] = row
+        if len(texts) > _BATCH_TEXTS:
+            await self._in_thread(return_memory)
+        return vectors
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _embedded(self, batch: list[Tokens]) -> list[list[float]]:
         longest = max(map(len, batch))

@@ -35,6 +35,10 @@ class RecentEmbeddings:
         self._keep(found)
         return [found[key] for key in keys]
 
+    def at_hand(self, text: str) -> Vector | None:
+        """Return what the embedder inside has at hand."""
+        return self._embedder.at_hand(text)
+
     def chunks(self, text: str) -> list[str]:
         """Cut a text as the embedder inside does."""
         return self._embedder.chunks(text)

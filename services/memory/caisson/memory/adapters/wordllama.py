@@ -54,6 +54,10 @@ class WordLlama:
         """
         return await asyncio.to_thread(lambda: list(unit([self._mean(text) for text in texts], self._rows.shape[1])))
 
+    def at_hand(self, text: str) -> Vector | None:
+        """Return the unit vector of a text of less than a window."""
+        return unit([self._mean(text)], self._rows.shape[1])[0]
+
     def chunks(self, text: str) -> list[str]:
         """Cut a text into pieces of at most one window."""
         return self._windows.chunks(text)

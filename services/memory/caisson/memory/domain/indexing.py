@@ -129,6 +129,9 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one finite unit vector per text, each at most one window long; raises Unavailable."""
 
+    def at_hand(self, text: str) -> Vector | None:
+        """Return the unit vector of a text of less than a window, None where that takes more than microseconds."""
+
     def chunks(self, text: str) -> list[str]:
         """Cut a text into pieces of at most one window, on sentence or word boundaries, losing nothing.
 

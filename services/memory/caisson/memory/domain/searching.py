@@ -6,7 +6,7 @@ Invariant: what is away is told with its reason; an answer without it never look
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -20,7 +20,6 @@ from caisson.memory.domain.principals import HardFilter
 INDEX_BACKEND = "vector"
 FULLTEXT_BACKEND = "sql_bm25"
 _QUERY_CHUNKS = 8
-_TURNS = 4
 _ANSWERED_WITHIN_S = 8.0
 """For the embedder and for the index: both may hang, and full text still answers before the caller gives up."""
 
@@ -65,34 +64,43 @@ class Searcher:
     async def search(self, query: str, filter_: HardFilter, *, limit: int, may_degrade: bool) -> Searched:
         """Search under the hard filter, in the store while the index is away or not whole.
 
-        While a query is embedded, the index looks for its terms; what is embedded at once is one question to it.
-
         Raises:
             Unavailable: a part is away and the caller would rather have no answer than a lesser one.
         """
-        embedding = asyncio.ensure_future(self._vector(query, may_degrade=may_degrade))
-        terms = IndexQuery(dense=None, text=query, limit=limit)
-        lexical = None if await _is_at_hand(embedding) else asyncio.ensure_future(self._find(terms, filter_))
+        legs, degraded = await self._asked(query, filter_, limit=limit, may_degrade=may_degrade)
         try:
-            vector, degraded = await embedding
-            legs: list[Awaitable[Candidates]] = [] if lexical is None else [lexical]
-            if lexical is None or vector is not None:
-                text = query if lexical is None else None
-                legs.append(self._find(IndexQuery(dense=vector, text=text, limit=limit), filter_))
-            try:
-                candidates = joined(*await asyncio.gather(*legs))
-            except Unavailable as error:
-                degraded = (*degraded, self._is_away("vector", error, may_degrade=may_degrade))
-                candidates = await self._fulltext.search(query, filter_, limit=limit)
-                return Searched(candidates=candidates, backend=FULLTEXT_BACKEND, degraded=degraded)
-        finally:
-            _leave(embedding, lexical)
+            candidates = joined(*await asyncio.gather(*legs))
+        except Unavailable as error:
+            degraded = (*degraded, self._is_away("vector", error, may_degrade=may_degrade))
+            candidates = await self._fulltext.search(query, filter_, limit=limit)
+            return Searched(candidates=candidates, backend=FULLTEXT_BACKEND, degraded=degraded)
         self._is_back("vector")
         return Searched(candidates=candidates, backend=INDEX_BACKEND, degraded=degraded)
 
     def count_tokens(self, text: str) -> int:
         """Count tokens as the embedder does."""
         return self._embedder.count_tokens(text)
+
+    async def _asked(
+        self, query: str, filter_: HardFilter, *, limit: int, may_degrade: bool
+    ) -> tuple[list[Awaitable[Candidates]], tuple[str, ...]]:
+        """Return what the index was asked, and why that is less than both legs.
+
+        With a vector at hand it is one question. Else the index looks for the terms while the query is embedded.
+        """
+        vector = self._embedder.at_hand(query) if self._is_brief(query) else None
+        if vector is not None:
+            return [self._find(IndexQuery(dense=vector, text=query, limit=limit), filter_)], ()
+        lexical = asyncio.ensure_future(self._find(IndexQuery(dense=None, text=query, limit=limit), filter_))
+        lexical.add_done_callback(hear)
+        try:
+            vector, degraded = await self._vector(query, may_degrade=may_degrade)
+        except BaseException:
+            lexical.cancel()
+            raise
+        if vector is None:
+            return [lexical], degraded
+        return [lexical, self._find(IndexQuery(dense=vector, text=None, limit=limit), filter_)], degraded
 
     async def _find(self, asked: IndexQuery, filter_: HardFilter) -> Candidates:
         self._readiness.check_whole()
@@ -109,14 +117,17 @@ class Searcher:
 
     async def _embed(self, query: str) -> Vector:
         """Return the query's vector; of a query longer than a window, the mean of its chunks'."""
-        is_short = query.isascii() and len(query) < self._embedder.window_tokens // 2
-        chunks = [query] if is_short else self._embedder.chunks(query)[:_QUERY_CHUNKS]
+        chunks = [query] if self._is_brief(query) else self._embedder.chunks(query)[:_QUERY_CHUNKS]
         vectors = await self._embedder.embed(chunks)
         if len(vectors) == 1:
             return vectors[0]
         mean = [sum(values) / len(vectors) for values in zip(*vectors, strict=True)]
         length = sum(value * value for value in mean) ** 0.5 or 1.0
         return [value / length for value in mean]
+
+    def _is_brief(self, query: str) -> bool:
+        """Whether a query fits into one window, whatever its tokens are."""
+        return query.isascii() and len(query) < self._embedder.window_tokens // 2
 
     def _is_away(self, part: str, error: Unavailable, *, may_degrade: bool) -> str:
         """Return what to tell; the log hears of it once."""
@@ -132,20 +143,3 @@ class Searcher:
         if part in self._away:
             self._away.discard(part)
             log.info("recall.recovered", part=part)
-
-
-async def _is_at_hand(embedding: asyncio.Future[Any]) -> bool:
-    """Whether a query is embedded without waiting for anything but its turn on the loop."""
-    for _ in range(_TURNS):
-        if embedding.done():
-            return True
-        await asyncio.sleep(0)
-    return embedding.done()
-
-
-def _leave(*parts: asyncio.Future[Any] | None) -> None:
-    """Wait for none of them any more."""
-    for part in parts:
-        if part is not None:
-            part.cancel()
-            part.add_done_callback(hear)
