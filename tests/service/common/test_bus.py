@@ -24,6 +24,7 @@ from caisson.common.leases import Claim, Done, FinishRun, Grants, Holding, Relea
 from caisson.common.settings import ServiceSettings
 from caisson.common.subjects import EVENTS_STREAM
 from caisson.stack.nats import SERVICES, EmbeddedNats
+from tests.support.eventually import eventually
 from tests.support.worker import connected_worker
 
 CLAIM = Claim(worker_id="w-1", slots=1)
@@ -108,6 +109,57 @@ async def test_nobody_there_no_answer_and_too_much_are_three_different_errors(as
     huge = Claim(worker_id="w" * (9 << 20), slots=1)
     with pytest.raises(PayloadTooLarge):
         await asking.call(subjects.LEDGER_CLAIM, huge, Grants, timeout_s=5)
+
+
+async def test_a_bus_that_stops_takes_no_more_and_answers_what_it_took(server: EmbeddedNats) -> None:
+    settings = ServiceSettings(nats_url=server.url, nats_user="gateway", nats_password=server.passwords["gateway"])
+    bus = Bus(settings, service="gateway", on_closed=lambda: None)
+    taken, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Release) -> Done:
+        taken.set()
+        await goes_on.wait()
+        return Done()
+
+    bus.serve(subjects.LEDGER_RELEASE, Release, slow)
+    await bus.start()
+    async with connected_worker(server) as worker:
+        answer = asyncio.create_task(worker.bus.call(subjects.LEDGER_RELEASE, RELEASE, Done, timeout_s=10))
+        await taken.wait()
+        stopping = asyncio.create_task(bus.stop())
+
+        async def takes_no_more() -> bool:
+            with pytest.raises((Unavailable, TimedOut)) as refused:
+                await worker.bus.call(subjects.LEDGER_RELEASE, RELEASE, Done, timeout_s=0.2)
+            return isinstance(refused.value, Unavailable)
+
+        await eventually(takes_no_more)
+        assert not stopping.done()
+        goes_on.set()
+        assert await answer == Done()
+        await stopping
+
+
+async def test_a_hundred_requests_are_answered_at_once(server: EmbeddedNats) -> None:
+    settings = ServiceSettings(nats_url=server.url, nats_user="gateway", nats_password=server.passwords["gateway"])
+    bus = Bus(settings, service="gateway", on_closed=lambda: None)
+    under_way = most = 0
+
+    async def counted(_: Release) -> Done:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.05)
+        under_way -= 1
+        return Done()
+
+    bus.serve(subjects.LEDGER_RELEASE, Release, counted)
+    await bus.start()
+    async with connected_worker(server) as worker:
+        calls = [worker.bus.call(subjects.LEDGER_RELEASE, RELEASE, Done, timeout_s=10) for _ in range(100)]
+        assert await asyncio.gather(*calls) == [Done()] * 100
+    assert 8 < most <= 64
+    await bus.stop()
 
 
 async def test_a_fact_without_a_stream_is_not_published_and_one_that_is_repeated_is_stored_once(
