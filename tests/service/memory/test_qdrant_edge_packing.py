@@ -39,6 +39,8 @@ async def test_what_is_packed_is_searched_exactly_and_as_before(tmp_path: Path) 
     loose = [await _scores(index, tenant, query) for query in queries]
     await index.optimize()
     assert _is_packed(tmp_path)
+    await index.optimize()
+    assert _fields_resident_bytes() > 0, "what every search reads stays"
     vectors = np.array([point.dense for point in points])
     for query, (dense, lexical) in zip(queries, loose, strict=True):
         likeness, terms = await _scores(index, tenant, query)
@@ -207,6 +209,13 @@ def _packer() -> psutil.Process | None:
         except psutil.Error:
             continue
     return None
+
+
+def _fields_resident_bytes() -> int:
+    """How much of a packed shard's field indexes the engine of this process holds in memory."""
+    [engine] = [child for child in psutil.Process().children() if "program" in " ".join(child.cmdline())]
+    maps = engine.memory_maps(grouped=False)
+    return sum(one.rss for one in maps if "/payload_index/" in one.path and one.path.endswith(".bin"))
 
 
 async def _counted(index: EdgeIndex) -> int:

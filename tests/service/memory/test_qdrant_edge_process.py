@@ -54,10 +54,20 @@ async def test_an_engine_that_does_not_answer_is_replaced(engine: EdgeProcess, t
 async def test_an_engine_holds_no_page_of_its_log_once_it_has_tidied_up(engine: EdgeProcess, tmp_path: Path) -> None:
     index, tenant = EdgeIndex(engine, IDENTITY), a_tenant()
     await index.upsert([a_point(tenant, f"crate {n}", f"mem-{n}") for n in range(500)])
-    assert _log_resident_bytes(tmp_path) > 0
+    assert _resident_bytes(tmp_path, "/wal/") > 0
     await index.optimize()
-    assert _log_resident_bytes(tmp_path) == 0
+    assert _resident_bytes(tmp_path, "/wal/") == 0
     assert await index.count() == 500
+
+
+async def test_an_engine_over_a_few_points_holds_little_of_the_files_that_are_reserved(tmp_path: Path) -> None:
+    for points in (0, 500, 0):
+        index = await EdgeIndex.open(tmp_path, IDENTITY)
+        await index.upsert([a_point(a_tenant(), f"crate {n}") for n in range(points)])
+        await index.optimize()
+        reserved = sum(file.stat().st_size for file in tmp_path.rglob("payload_*/**/page_*.dat"))
+        assert _resident_bytes(tmp_path, "/payload_") < 8 << 20 < reserved
+        await index.close()
 
 
 async def test_a_search_does_not_wait_for_an_engine_that_is_late_and_leaves_it_alone(
@@ -120,6 +130,7 @@ async def _counted(index: EdgeIndex) -> int | None:
         return None
 
 
-def _log_resident_bytes(folder: Path) -> int:
+def _resident_bytes(folder: Path, part: str) -> int:
+    """How much of the folder's files with `part` in their paths the engine holds in memory."""
     maps = _engine(folder).memory_maps(grouped=False)
-    return sum(mapped.rss for mapped in maps if mapped.path.startswith(str(folder)) and "/wal/" in mapped.path)
+    return sum(mapped.rss for mapped in maps if mapped.path.startswith(str(folder)) and part in mapped.path)

@@ -38,6 +38,7 @@ class Stored:
     stale: int = 0
     stale_since: float | None = None
     loose: int = 0
+    is_packed: bool = False
 
     def outdate(self, points: int, now: float) -> bool:
         """Count points that are no more; return whether they are the first."""
@@ -65,7 +66,6 @@ class ShardFolder:
     def __init__(self, path: Path, stamp: dict[str, Any]) -> None:
         self._path = path
         self._stamp = stamp
-        self._configuration = configuration(stamp["dimensions"])
 
     def open(self, *, rebuild: bool) -> Stored:
         """Return the shard in force, an empty one in a new folder.
@@ -82,20 +82,22 @@ class ShardFolder:
             self.put_in_force(stored)
             return stored
         self._sweep(known["shard"])
+        is_packed = known.get("packed", False)
         try:
-            shard = self._loaded(known["shard"])
+            shard = self._loaded(known["shard"], is_packed=is_packed)
         except Exception as error:
             raise Misconfigured(
                 f"the index in {self._path} cannot be read: {error}; remove the folder, it is rebuilt from PostgreSQL"
             ) from error
         loose = known.get("loose", shard.info().points_count)
-        return Stored(known["shard"], shard, known.get("stale", 0), known.get("stale_since", 0.0), loose)
+        stale, since = known.get("stale", 0), known.get("stale_since", 0.0)
+        return Stored(known["shard"], shard, stale, since, loose, is_packed)
 
     def fresh(self) -> Stored:
         """Return a new and empty shard, not yet in force."""
         name = f"shard-{os.urandom(8).hex()}"
         (self._path / name).mkdir(mode=0o700, parents=True)
-        shard = edge.EdgeShard.create(str(self._path / name), self._configuration)
+        shard = edge.EdgeShard.create(str(self._path / name), configuration(self._stamp["dimensions"]))
         for index in payload_indexes():
             shard.update(index)
         return Stored(name, shard)
@@ -104,9 +106,9 @@ class ShardFolder:
         """Pack a fresh shard in a process of its own and open it again; return False where it is as it was."""
         stored.shard.close()
         return_memory()
-        is_packed = pack(self._path / stored.name, self._stamp["dimensions"])
-        stored.shard, stored.loose = self._loaded(stored.name), 0
-        return is_packed
+        stored.is_packed = pack(self._path / stored.name, self._stamp["dimensions"])
+        stored.shard, stored.loose = self._loaded(stored.name, is_packed=stored.is_packed), 0
+        return stored.is_packed
 
     def put_in_force(self, stored: Stored) -> None:
         """Let this shard be the one that is opened from now on, and remove the others."""
@@ -125,6 +127,7 @@ class ShardFolder:
             "stale": stored.stale,
             "stale_since": stored.stale_since,
             "loose": stored.loose,
+            "packed": stored.is_packed,
         }
         draft = self._path / "store.json.new"
         with draft.open("w") as file:
@@ -137,8 +140,10 @@ class ShardFolder:
         """Hold no more of the files resident than searches read."""
         release(self._path)
 
-    def _loaded(self, name: str) -> edge.EdgeShard:
-        return edge.EdgeShard.load(str(self._path / name), self._configuration)
+    def _loaded(self, name: str, *, is_packed: bool) -> edge.EdgeShard:
+        return edge.EdgeShard.load(
+            str(self._path / name), configuration(self._stamp["dimensions"], is_packed=is_packed)
+        )
 
     def _known(self, *, rebuild: bool) -> dict[str, Any] | None:
         store = self._path / "store.json"

@@ -1,15 +1,17 @@
-"""Giving back pages of files that the engine maps and seldom reads: its log, and what field indexes are loaded from.
+"""Giving back pages of files that the engine maps and seldom reads: its log, and what field indexes of points that
+are not packed are loaded from. Those of packed points are read where they lie.
 
 Invariant: a hint to the kernel, no more; what a page holds stays in its file, whoever maps the address meanwhile.
 """
 
 import ctypes
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 _MAPS: Final = Path("/proc/self/maps")
-_SELDOM_READ: Final = "/wal/"
+_SELDOM_READ: Final = re.compile(r"/wal/|/payload_index/[^/]+/page_\d+\.dat$")
 _PATH_FIELD: Final = 5
 _MADV_PAGEOUT: Final = 21
 
@@ -26,6 +28,6 @@ def _mapped(folder: Path) -> Iterator[tuple[int, int]]:
         fields = line.split(maxsplit=_PATH_FIELD)
         if len(fields) <= _PATH_FIELD or not fields[_PATH_FIELD].startswith(f"{folder}/"):
             continue
-        if _SELDOM_READ in fields[_PATH_FIELD]:
+        if _SELDOM_READ.search(fields[_PATH_FIELD]):
             begin, end = fields[0].split("-")
             yield int(begin, 16), int(end, 16)
