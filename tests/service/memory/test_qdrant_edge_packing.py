@@ -3,18 +3,24 @@
 import asyncio
 import json
 import signal
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+import qdrant_edge as edge
 from structlog.testing import capture_logs
 
 from caisson.common.errors import Unavailable
 from caisson.common.ids import TenantId
+from caisson.memory import app
 from caisson.memory.adapters.embedder_stamp import stamp
-from caisson.memory.adapters.qdrant_edge import packing
+from caisson.memory.adapters.point_payload import KEYWORDS
+from caisson.memory.adapters.qdrant_edge import folder as folder_module
+from caisson.memory.adapters.qdrant_edge import packing, requests
 from caisson.memory.adapters.qdrant_edge.engine import Engine
 from caisson.memory.adapters.qdrant_edge.folder import ShardFolder, Stored
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
@@ -109,21 +115,76 @@ async def test_a_deleted_memory_is_in_no_file_once_packed(tmp_path: Path) -> Non
     await index.close()
 
 
-@pytest.mark.parametrize("program", ["raise SystemExit(3)", "import time; time.sleep(60)"], ids=["fails", "hangs"])
+EMPTYING = """
+import sys, qdrant_edge as edge
+from caisson.memory.adapters.qdrant_edge.requests import configuration
+shard = edge.EdgeShard.load(sys.argv[1], configuration(int(sys.argv[2])))
+shard.update(edge.UpdateOperation.delete_points_by_filter(edge.Filter()))
+shard.close()
+"""
+
+FAILURES = [
+    ("raise SystemExit(3)", 30, "it fails"),
+    ("import time; time.sleep(60)", 0.5, "it hangs"),
+    ("import shutil, sys; shutil.rmtree(sys.argv[1]); raise SystemExit(3)", 30, "it leaves what cannot be opened"),
+    (EMPTYING, 30, "it loses points and does not tell"),
+]
+
+
+@pytest.mark.parametrize(("program", "within_s", "why"), FAILURES, ids=[row[2] for row in FAILURES])
 def test_without_packing_nothing_is_lost_and_it_is_not_tried_again_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, within_s: float, why: str
 ) -> None:
     monkeypatch.setattr(packing, "_PROGRAM", ("-c", program))
-    monkeypatch.setattr(packing, "_ENDS_WITHIN_S", 0.5)
+    monkeypatch.setattr(packing, "_ENDS_WITHIN_S", within_s)
     tenant, folder = a_tenant(), ShardFolder(tmp_path, stamp(IDENTITY))
     engine = Engine(folder, folder.open(rebuild=False), erase_within_s=3_600)
     engine.write(many(tenant, MANY))
-    assert not engine.optimize()
+    assert not engine.optimize(), why
     assert (engine.size(), _is_packed(tmp_path)) == (MANY, False)
     tried = _in_force(tmp_path)
     assert engine.optimize()
     assert _in_force(tmp_path) == tried
     engine.close()
+
+
+def test_where_no_process_can_be_started_what_was_deleted_leaves_the_files_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, folder = a_tenant(), ShardFolder(tmp_path, stamp(IDENTITY))
+    engine = Engine(folder, folder.open(rebuild=False), erase_within_s=0)
+    engine.write([*many(tenant, MANY), a_point(tenant, "Marta buries the gold", "mem-canary")])
+    _delete(engine, tenant, ["mem-canary"])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    assert not engine.optimize()
+    assert not _holds(tmp_path, b"mem-canary")
+    assert engine.size() == MANY
+    engine.close()
+
+
+def test_a_folder_from_before_packing_is_opened_and_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant, known = a_tenant(), tmp_path / "store.json"
+    with monkeypatch.context() as before:
+        before.setattr(folder_module, "configuration", _unpacked)
+        before.setattr(folder_module, "payload_indexes", _unpacked_indexes)
+        folder = ShardFolder(tmp_path, stamp(IDENTITY))
+        engine = Engine(folder, folder.open(rebuild=False), erase_within_s=3_600)
+        engine.write(many(tenant, MANY))
+        engine.close()
+    noted = json.loads(known.read_text())
+    del noted["loose"]
+    known.write_text(json.dumps(noted))
+    folder = ShardFolder(tmp_path, stamp(IDENTITY))
+    engine = Engine(folder, folder.open(rebuild=False), erase_within_s=3_600)
+    assert engine.size() == MANY
+    assert engine.optimize()
+    assert _is_packed(tmp_path)
+    assert engine.size() == MANY
+    engine.close()
+
+
+def test_a_packing_that_takes_long_is_no_reason_to_call_the_service_unready() -> None:
+    assert app._OPTIMIZING_S > packing._ENDS_WITHIN_S + 60
 
 
 async def test_the_log_tells_that_packing_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,10 +207,15 @@ async def test_an_engine_killed_while_its_index_is_packed_takes_the_packer_along
     optimizing = asyncio.create_task(index.optimize())
     packer = await eventually(_packer, within_s=60)
     assert packer is not None
+    packer.suspend()
     engine = packer.parent()
     assert engine is not None
     engine.send_signal(signal.SIGKILL)
-    await asyncio.to_thread(packer.wait, 10)
+    try:
+        await asyncio.to_thread(packer.wait, 10)
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            packer.kill()
     await asyncio.gather(optimizing, return_exceptions=True)
 
     await eventually(lambda: _counted(index), within_s=20)
@@ -201,10 +267,11 @@ def _holds(folder: Path, text: bytes) -> bool:
 
 
 def _packer() -> psutil.Process | None:
-    """The process that packs for an engine of this process."""
+    """The process that packs for an engine of this process, once it has given way to the others."""
     for child in psutil.Process().children(recursive=True):
         try:
-            if any(part.endswith("qdrant_edge.packing") for part in child.cmdline()):
+            is_one = any(part.endswith("qdrant_edge.packing") for part in child.cmdline())
+            if is_one and child.nice() > psutil.Process().nice():
                 return child
         except psutil.Error:
             continue
@@ -216,6 +283,17 @@ def _fields_resident_bytes() -> int:
     [engine] = [child for child in psutil.Process().children() if "program" in " ".join(child.cmdline())]
     maps = engine.memory_maps(grouped=False)
     return sum(one.rss for one in maps if "/payload_index/" in one.path and one.path.endswith(".bin"))
+
+
+def _unpacked(dimensions: int) -> edge.EdgeConfig:
+    """A configuration without packing: vectors and terms, everything else as the engine has it."""
+    configuration = requests.configuration(dimensions)
+    return edge.EdgeConfig(vectors=configuration.vectors, sparse_vectors=configuration.sparse_vectors)
+
+
+def _unpacked_indexes() -> list[edge.UpdateOperation]:
+    schema = edge.KeywordIndexParams(enable_hnsw=False)
+    return [edge.UpdateOperation.create_field_index(field.value, schema) for field in KEYWORDS]
 
 
 async def _counted(index: EdgeIndex) -> int:

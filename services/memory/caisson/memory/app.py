@@ -59,6 +59,8 @@ MIGRATIONS_DIR = HERE / "migrations"
 SCHEMA = "memory"
 _LOOP_LIMIT_S = 20.0
 _STEP_LIMIT_S = 120.0
+_OPTIMIZING_S = 900.0
+"""Two copies of the embedded index and, in between, a packing that is given up after ten minutes."""
 _RECONCILE_S = 3_600.0
 _MIB = 1 << 20
 
@@ -222,7 +224,7 @@ class Memory:
         optimizing = Optimizing(
             engines.index,
             pause_s=sweep_s,
-            progress=self._progress("optimizing", limit_s=_LOOP_LIMIT_S + 2 * sweep_s),
+            progress=self._progress("optimizing", limit_s=_OPTIMIZING_S + sweep_s),
         )
         return {"index state": index_state.run, "optimizing": optimizing.run}
 

@@ -15,17 +15,10 @@ from typing import Any, Self
 from caisson.common.errors import Unavailable
 from caisson.memory.adapters.bm25 import Bm25
 from caisson.memory.adapters.heap import return_memory
+from caisson.memory.adapters.qdrant_edge.changes import Change, removing, writing
 from caisson.memory.adapters.qdrant_edge.folder import ShardFolder, Stored
 from caisson.memory.adapters.qdrant_edge.wire import PAGE_POINTS, Found, Offset
-from caisson.memory.adapters.qdrant_edge.work import (
-    by_likeness,
-    by_terms,
-    copied,
-    remove,
-    scrolled,
-    size,
-    writes,
-)
+from caisson.memory.adapters.qdrant_edge.work import by_likeness, by_terms, copied, scrolled, size
 from caisson.memory.adapters.restrictions import Restriction
 from caisson.memory.domain.indexing import Point
 
@@ -34,8 +27,6 @@ _RELEASED_POINTS = 512
 _PACKED = 2_000
 
 Legs = tuple[Found | None, Found | None, int]
-Change = Callable[[Stored, float], int]
-"""Makes a change that was asked for at a time (seconds of the epoch), and returns how many points it was of."""
 
 
 class Engine:
@@ -84,39 +75,26 @@ class Engine:
 
     def write(self, points: Sequence[Point]) -> None:
         """Write a page of points, whose vectors are sound."""
-        operations, replacing = writes(points, self._bm25), sum(point.version > 1 for point in points)
-
-        def change(stored: Stored, at: float) -> int:
-            self._outdate(stored, replacing, at)
-            for operation in operations:
-                stored.shard.update(operation)
-            stored.loose += len(points)
-            return len(points)
-
-        self._change(change)
+        self._change(writing(points, self._bm25, self._outdate))
 
     def remove(self, restriction: Restriction) -> None:
         """Delete what a restriction selects."""
-
-        def change(stored: Stored, at: float) -> int:
-            if points := size(stored.shard, restriction):
-                self._outdate(stored, points, at)
-                remove(stored.shard, restriction)
-            return points
-
-        self._change(change)
+        self._change(removing(restriction, self._outdate))
 
     def optimize(self) -> bool:
         """Flush; copy what remains into a new shard when much is stale or loose, or anything stale for too long.
 
-        Returns False where the new shard could not be packed, which then waits until as much is loose again.
+        Returns False where the new shard could not be packed: then it is copied once more and left loose, and packing
+        waits until as much is loose again.
         """
         with self._optimizing:
             with self._writing:
                 if self._unflushed:
                     self._flush()
             is_due = self._stored.is_due(self.size(), self._clock(), erase_within_s=self._erase_within_s)
-            is_packed = self._copy() if is_due else True
+            is_packed = not is_due or self._copy()
+            if not is_packed:
+                self._copy(packed=False)
             self._folder.release_pages()
         return is_packed
 
@@ -127,7 +105,8 @@ class Engine:
             self._stored.shard.close()
             self._folder.note(self._stored)
 
-    def _copy(self) -> bool:
+    def _copy(self, *, packed: bool = True) -> bool:
+        """Copy what remains and take the copy over; return False where that failed because it could not be packed."""
         fresh = self._folder.fresh()
         with self._writing:
             self._next = fresh
@@ -135,14 +114,16 @@ class Engine:
             offset = self._page(fresh, None)
             while offset is not None:
                 offset = self._page(fresh, offset)
-            is_packed = self._pack(fresh) if size(fresh.shard) >= _PACKED else True
+            if packed and size(fresh.shard) >= _PACKED and not self._pack(fresh):
+                return False
             self._finish(fresh)
         finally:
-            self._next = self._late = None
+            with self._writing:
+                self._next = self._late = None
             if self._stored is not fresh:
                 self._folder.abandon(fresh)
             return_memory()
-        return is_packed
+        return True
 
     def _page(self, fresh: Stored, offset: Offset | None) -> Offset | None:
         began = time.perf_counter()

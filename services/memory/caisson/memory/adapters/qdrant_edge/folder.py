@@ -103,12 +103,17 @@ class ShardFolder:
         return Stored(name, shard)
 
     def pack(self, stored: Stored) -> bool:
-        """Pack a fresh shard in a process of its own and open it again; return False where it is as it was."""
+        """Pack a fresh shard in a process of its own and open it again; return False where it must not be used.
+
+        One whose packing was interrupted may hold points twice.
+        """
+        points = stored.shard.info().points_count
         stored.shard.close()
         return_memory()
-        stored.is_packed = pack(self._path / stored.name, self._stamp["dimensions"])
-        stored.shard, stored.loose = self._loaded(stored.name, is_packed=stored.is_packed), 0
-        return stored.is_packed
+        if not pack(self._path / stored.name, self._stamp["dimensions"]):
+            return False
+        stored.shard, stored.loose, stored.is_packed = self._loaded(stored.name, is_packed=True), 0, True
+        return stored.shard.info().points_count == points
 
     def put_in_force(self, stored: Stored) -> None:
         """Let this shard be the one that is opened from now on, and remove the others."""

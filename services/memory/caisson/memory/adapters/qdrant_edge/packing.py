@@ -23,11 +23,11 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def pack(shard: Path, dimensions: int) -> bool:
-    """Pack a closed shard and wait; return whether it worked. The shard holds the same points either way."""
+    """Pack a closed shard and wait; return whether it worked: the shard is not to be used otherwise."""
     command = (sys.executable, *_PROGRAM, str(shard), str(dimensions), str(os.getpid()))
     try:
         return subprocess.run(command, env={}, cwd="/", timeout=_ENDS_WITHIN_S, check=False).returncode == 0  # noqa: S603
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, OSError):
         return False
 
 
@@ -43,6 +43,8 @@ def main() -> None:
         pass
     opened.flush()
     opened.close()
+    # A shard that makes the engine panic does so here, and not in the process that answers.
+    edge.EdgeShard.load(shard, configuration(int(dimensions))).close()
 
 
 if __name__ == "__main__":
