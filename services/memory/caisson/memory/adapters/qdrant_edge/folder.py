@@ -116,8 +116,13 @@ class ShardFolder:
         return stored.shard.info().points_count == points
 
     def put_in_force(self, stored: Stored) -> None:
-        """Let this shard be the one that is opened from now on, and remove the others."""
+        """Let this shard be the one that is opened from now on, after a loss of power too, and remove the others."""
         self.note(stored)
+        folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
         self._sweep(stored.name)
 
     def abandon(self, stored: Stored) -> None:

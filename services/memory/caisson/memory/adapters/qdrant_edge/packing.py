@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from caisson.memory.adapters.qdrant_edge.requests import configuration
 _PROGRAM: Final = ("-I", "-m", "caisson.memory.adapters.qdrant_edge.packing")
 _ENDS_WITHIN_S: Final = 600.0
 _NICENESS: Final = 10
+_FIRST_TO_END: Final = "1000"
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -38,6 +40,9 @@ def main() -> None:
     if os.getppid() != int(parent):
         return
     os.nice(_NICENESS)
+    # Where memory runs out, the kernel ends this process and not the one that answers.
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_END)
     opened = edge.EdgeShard.load(shard, configuration(int(dimensions)))
     while opened.optimize():
         pass
