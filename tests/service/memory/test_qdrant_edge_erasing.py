@@ -1,15 +1,20 @@
 """What is forgotten leaves the files of the embedded index within a bounded time: payload, vector and log."""
 
+import json
 import os
+import resource
+import shutil
 import signal
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
 
+from caisson.common.errors import Unavailable
 from caisson.common.ids import TenantId
 from caisson.memory.adapters.embedder_stamp import stamp
 from caisson.memory.adapters.qdrant_edge.engine import Engine
@@ -88,6 +93,58 @@ def test_the_oldest_deletion_decides_when(tmp_path: Path, later_s: float, left: 
     engine.optimize()
     assert [len(_left(tmp_path, point)) for point in (first, second)] == [left, left], why
     engine.optimize()
+    engine.close()
+
+
+def test_a_deletion_that_could_not_be_noted_is_noted_when_it_is_asked_for_again(tmp_path: Path) -> None:
+    tenant, folder = a_tenant(), ShardFolder(tmp_path, stamp(IDENTITY))
+    engine = Engine(folder, folder.open(rebuild=False), erase_within_s=3_600, clock=lambda: 1_000.0)
+    gone = a_point(tenant, GONE)
+    engine.write([gone])
+    in_the_way = tmp_path / "store.json.new"
+    in_the_way.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        _delete(engine, tenant, [gone.memory_id])
+    assert engine.size() == 1
+    in_the_way.rmdir()
+    _delete(engine, tenant, [gone.memory_id])
+    known = json.loads((tmp_path / "store.json").read_text())
+    assert (known["stale"], known["stale_since"]) == (1, 1_000.0)
+    engine.close()
+
+
+def test_a_copy_that_the_disk_has_no_room_for_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant, folder = a_tenant(), ShardFolder(tmp_path, stamp(IDENTITY))
+    engine = Engine(folder, folder.open(rebuild=False), erase_within_s=0)
+    gone = a_point(tenant, GONE)
+    engine.write([gone, a_point(tenant, KEPT)])
+    _delete(engine, tenant, [gone.memory_id])
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
+        with pytest.raises(Unavailable, match="1000000 are free"):
+            engine.optimize()
+    assert (engine.size(), len(list(tmp_path.glob("shard-*")))) == (1, 1)
+    engine.optimize()
+    assert not _left(tmp_path, gone)
+    engine.close()
+
+
+def test_a_copy_that_cannot_be_begun_leaves_no_files(tmp_path: Path) -> None:
+    tenant, folder = a_tenant(), ShardFolder(tmp_path, stamp(IDENTITY))
+    engine = Engine(folder, folder.open(rebuild=False), erase_within_s=0)
+    gone = a_point(tenant, GONE)
+    engine.write([gone])
+    _delete(engine, tenant, [gone.memory_id])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+    try:
+        with pytest.raises(Exception, match="too large"):
+            engine.optimize()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert len(list(tmp_path.glob("shard-*"))) == 1
+    engine.optimize()
+    assert not _left(tmp_path, gone)
     engine.close()
 
 

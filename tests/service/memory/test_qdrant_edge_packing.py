@@ -162,6 +162,24 @@ def test_where_no_process_can_be_started_what_was_deleted_leaves_the_files_all_t
     engine.close()
 
 
+def test_what_changes_while_packing_fails_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_PROGRAM", ("-c", "raise SystemExit(3)"))
+    tenant = a_tenant()
+    gone, late = a_point(tenant, "gone", "late-0"), a_point(tenant, "late", "late-1")
+
+    def meanwhile() -> None:
+        _delete(engine, tenant, [gone.memory_id])
+        engine.write([late])
+
+    folder = Meanwhile(tmp_path, meanwhile)
+    engine = Engine(folder, folder.open(rebuild=False), erase_within_s=3_600)
+    engine.write([*many(tenant, MANY), gone])
+    assert not engine.optimize()
+    held = {memory for _, memory, _ in engine.stored(None, None, 2 * MANY)[0]}
+    assert held == {f"mem-{n}" for n in range(MANY)} | {late.memory_id}
+    engine.close()
+
+
 def test_a_folder_from_before_packing_is_opened_and_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant, known = a_tenant(), tmp_path / "store.json"
     with monkeypatch.context() as before:

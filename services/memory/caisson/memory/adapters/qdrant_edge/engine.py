@@ -85,7 +85,7 @@ class Engine:
         """Flush; copy what remains into a new shard when much is stale or loose, or anything stale for too long.
 
         Returns False where the new shard could not be packed: then it is copied once more and left loose, and packing
-        waits until as much is loose again.
+        waits until as much is loose again. Raises Unavailable where the disk has no room for a copy.
         """
         with self._optimizing:
             with self._writing:
@@ -107,6 +107,7 @@ class Engine:
 
     def _copy(self, *, packed: bool = True) -> bool:
         """Copy what remains and take the copy over; return False where that failed because it could not be packed."""
+        self._folder.refuse_full(self._stored)
         fresh = self._folder.fresh()
         with self._writing:
             self._next = fresh
@@ -167,8 +168,14 @@ class Engine:
         return [self._stored, self._next] if self._next else [self._stored]
 
     def _outdate(self, stored: Stored, points: int, at: float) -> None:
-        if stored.outdate(points, at) and stored is self._stored:
+        if not stored.outdate(points, at) or stored is not self._stored:
+            return
+        try:
             self._folder.note(stored)
+        except OSError:
+            # The change is refused, and the next attempt has to be noted.
+            stored.stale, stored.stale_since = 0, None
+            raise
 
     def _flush_often(self, points: int) -> None:
         """Keep flushes short: the engine keeps the interpreter meanwhile."""

@@ -7,13 +7,14 @@ was packed. It is replaced atomically, so that a crash at any moment leaves a wh
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import qdrant_edge as edge
 
-from caisson.common.errors import Misconfigured
+from caisson.common.errors import Misconfigured, Unavailable
 from caisson.memory.adapters.embedder_stamp import refuse_other
 from caisson.memory.adapters.heap import return_memory
 from caisson.memory.adapters.qdrant_edge.packing import pack
@@ -24,6 +25,9 @@ _STALE = 10_000
 _STALE_SHARE = 0.3
 _LOOSE = 5_000
 _LOOSE_SHARE = 0.2
+_ROOM_BYTES = 64 * 1024 * 1024
+"""What an empty shard takes where its files cannot be sparse."""
+_BLOCK_BYTES = 512
 
 
 @dataclass(slots=True)
@@ -97,10 +101,21 @@ class ShardFolder:
         """Return a new and empty shard, not yet in force."""
         name = f"shard-{os.urandom(8).hex()}"
         (self._path / name).mkdir(mode=0o700, parents=True)
-        shard = edge.EdgeShard.create(str(self._path / name), configuration(self._stamp["dimensions"]))
-        for index in payload_indexes():
-            shard.update(index)
+        try:
+            shard = edge.EdgeShard.create(str(self._path / name), configuration(self._stamp["dimensions"]))
+            for index in payload_indexes():
+                shard.update(index)
+        except Exception:
+            # It is tried again and again, and each attempt would leave its files.
+            self._remove(name)
+            raise
         return Stored(name, shard)
+
+    def refuse_full(self, stored: Stored) -> None:
+        """Raise Unavailable without room for a copy: mapped files of a full disk would end the process."""
+        needed = _ROOM_BYTES + _held_bytes(self._path / stored.name)
+        if (free := shutil.disk_usage(self._path).free) < needed:
+            raise Unavailable(f"the index in {self._path} is not copied: that takes {needed} bytes, {free} are free")
 
     def pack(self, stored: Stored) -> bool:
         """Pack a fresh shard in a process of its own and open it again; return False where it must not be used.
@@ -127,7 +142,7 @@ class ShardFolder:
 
     def abandon(self, stored: Stored) -> None:
         """Remove a fresh shard that will not be used."""
-        shutil.rmtree(self._path / stored.name, ignore_errors=True)
+        self._remove(stored.name)
 
     def note(self, stored: Stored) -> None:
         """Write down that this shard is in force, and what is stale in it."""
@@ -168,4 +183,16 @@ class ShardFolder:
     def _sweep(self, in_force: str) -> None:
         for shard in self._path.glob("shard-*"):
             if shard.name != in_force:
-                shutil.rmtree(shard, ignore_errors=True)
+                self._remove(shard.name)
+
+    def _remove(self, name: str) -> None:
+        shutil.rmtree(self._path / name, ignore_errors=True)
+
+
+def _held_bytes(shard: Path) -> int:
+    """Return what a shard's files take of the disk, which is much less than their length."""
+    held = 0
+    for file in shard.rglob("*"):
+        with suppress(FileNotFoundError):
+            held += file.stat().st_blocks * _BLOCK_BYTES
+    return held
