@@ -7,7 +7,8 @@ Names without a size are of 100,000 memories, one chunk each. Latencies leave ou
   who sees it all. Leaves out what the gate and the store take away later.
 * `memory_local_mode_ratio`: how many times longer qdrant-client's local mode takes for the same searches of the same
   memories, side by side. Leaves out that it also blocks the loop, and its writes.
-* `memory_index_*`: searches by both legs, and writes in batches of 500.
+* `memory_index_*`: writes in batches of 500, copying and packing what was written, and searches by both legs, in the
+  packed index and before it was (`loose`).
 * `memory_embed_*`: one text of ten words at a time, and 64 at once. Leaves out long texts.
 """
 
@@ -62,6 +63,8 @@ async def _embedder() -> list[Figure]:
 async def _sized(folder: Path, corpus: Corpus, suffix: str) -> list[Figure]:
     index = await EdgeIndex.open(folder, IDENTITY)
     filled_s = await _fill(index, corpus)
+    loose = await _searches(index, corpus, range(QUERIES))
+    packed_s = await _ms(index.optimize) / 1_000
     mixed = await _searches(index, corpus, range(QUERIES))
     narrow = await _searches(index, corpus, range(0, 10 * QUERIES, 40))
     whole = await _searches(index, corpus, range(0, 10 * QUERIES, 40), granted=EVERYBODY)
@@ -73,6 +76,8 @@ async def _sized(folder: Path, corpus: Corpus, suffix: str) -> list[Figure]:
         _recall(f"memory_recall_at_10_whole{suffix}", whole),
         Figure(name=f"memory_local_mode_ratio{suffix}", value=slower, unit="x", bar=20, wanted="at least"),
         Figure(name=f"memory_index_writes_per_s{suffix}", value=len(corpus.vectors) / filled_s, unit="points/s"),
+        Figure(name=f"memory_index_packing_s{suffix}", value=packed_s, unit="s"),
+        Figure(name=f"memory_index_loose_search_p95_ms{suffix}", value=percentile(loose.latencies, 95), unit="ms"),
         Figure(name=f"memory_index_search_p95_ms{suffix}", value=percentile(mixed.latencies, 95), unit="ms", bar=5),
         Figure(name=f"memory_index_whole_p95_ms{suffix}", value=percentile(whole.latencies, 95), unit="ms"),
     ]

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import psutil
 import pytest
 
 from caisson.common.errors import Unavailable
@@ -22,6 +21,7 @@ from caisson.memory.adapters.qdrant_edge.folder import ShardFolder
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.restrictions import chunks_of
 from caisson.memory.domain.indexing import Point
+from tests.support.edge_process import engine_of
 from tests.support.memory_points import IDENTITY, a_filter, a_point, a_tenant, asking
 
 GONE = "Marta buries the gold under the elm"
@@ -63,8 +63,7 @@ async def test_what_was_due_is_still_due_after_a_restart(tmp_path: Path, end: st
     await index.optimize()
     assert _left(tmp_path, gone), "an hour has not passed"
     if end == "killed":
-        [engine] = [child for child in psutil.Process().children() if str(tmp_path / "lock") in _opened(child)]
-        engine.send_signal(signal.SIGKILL)
+        engine_of(tmp_path).send_signal(signal.SIGKILL)
     await index.close()
     index = await EdgeIndex.open(tmp_path, IDENTITY, erase_within_s=0)
     await index.optimize()
@@ -151,10 +150,6 @@ def test_a_copy_that_cannot_be_begun_leaves_no_files(tmp_path: Path) -> None:
 def _delete(engine: Engine, tenant: TenantId, memory_ids: Sequence[str]) -> None:
     for restriction in chunks_of(tenant, memory_ids):
         engine.remove(restriction)
-
-
-def _opened(process: psutil.Process) -> set[str]:
-    return {file.path for file in process.open_files()}
 
 
 def _left(folder: Path, point: Point) -> list[str]:

@@ -26,6 +26,7 @@ from caisson.memory.adapters.qdrant_edge.folder import ShardFolder, Stored
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.restrictions import chunks_of
 from caisson.memory.domain.indexing import Point
+from tests.support.edge_process import resident_bytes
 from tests.support.eventually import eventually
 from tests.support.memory_points import IDENTITY, a_filter, a_point, a_tenant, asking, vector_of
 
@@ -46,7 +47,7 @@ async def test_what_is_packed_is_searched_exactly_and_as_before(tmp_path: Path) 
     await index.optimize()
     assert _is_packed(tmp_path)
     await index.optimize()
-    assert _fields_resident_bytes() > 0, "what every search reads stays"
+    assert resident_bytes(tmp_path, "point_to_values.bin") > 0, "what every search reads stays"
     vectors = np.array([point.dense for point in points])
     for query, (dense, lexical) in zip(queries, loose, strict=True):
         likeness, terms = await _scores(index, tenant, query)
@@ -223,7 +224,7 @@ async def test_an_engine_killed_while_its_index_is_packed_takes_the_packer_along
     tenant, index = a_tenant(), await EdgeIndex.open(tmp_path, IDENTITY)
     await index.upsert(many(tenant, MANY))
     optimizing = asyncio.create_task(index.optimize())
-    packer = await eventually(_packer, within_s=60)
+    packer = await eventually(lambda: _packer(tmp_path), within_s=60)
     assert packer is not None
     packer.suspend()
     engine = packer.parent()
@@ -284,23 +285,16 @@ def _holds(folder: Path, text: bytes) -> bool:
     return any(text in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
-def _packer() -> psutil.Process | None:
-    """The process that packs for an engine of this process, once it has given way to the others."""
+def _packer(folder: Path) -> psutil.Process | None:
+    """The process that packs a shard of the folder, once it has given way to the others."""
     for child in psutil.Process().children(recursive=True):
         try:
-            is_one = any(part.endswith("qdrant_edge.packing") for part in child.cmdline())
+            is_one = any(part.startswith(f"{folder}/shard-") for part in child.cmdline())
             if is_one and child.nice() > psutil.Process().nice():
                 return child
         except psutil.Error:
             continue
     return None
-
-
-def _fields_resident_bytes() -> int:
-    """How much of a packed shard's field indexes the engine of this process holds in memory."""
-    [engine] = [child for child in psutil.Process().children() if "program" in " ".join(child.cmdline())]
-    maps = engine.memory_maps(grouped=False)
-    return sum(one.rss for one in maps if "/payload_index/" in one.path and one.path.endswith(".bin"))
 
 
 def _unpacked(dimensions: int) -> edge.EdgeConfig:

@@ -16,6 +16,7 @@ from caisson.common.errors import Misconfigured, Unavailable
 from caisson.memory.adapters.qdrant_edge.index import EdgeIndex
 from caisson.memory.adapters.qdrant_edge.process import EdgeProcess
 from caisson.memory.domain.patience import answered_within
+from tests.support.edge_process import engine_of, resident_bytes
 from tests.support.eventually import eventually
 from tests.support.memory_points import IDENTITY, a_filter, a_point, a_tenant, asking
 
@@ -33,7 +34,7 @@ async def test_an_engine_that_dies_is_replaced_and_has_lost_nothing(engine: Edge
     waiting = [asyncio.create_task(index.count()) for _ in range(50)]
     await asyncio.sleep(0)
     with capture_logs() as logs:
-        _engine(tmp_path).send_signal(signal.SIGKILL)
+        engine_of(tmp_path).send_signal(signal.SIGKILL)
         ended = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(answer == 200 or isinstance(answer, Unavailable) for answer in ended)
         assert await eventually(lambda: _counted(index), within_s=20) == 200
@@ -43,20 +44,20 @@ async def test_an_engine_that_dies_is_replaced_and_has_lost_nothing(engine: Edge
 
 
 async def test_an_engine_that_does_not_answer_is_replaced(engine: EdgeProcess, tmp_path: Path) -> None:
-    hung = _engine(tmp_path)
+    hung = engine_of(tmp_path)
     hung.send_signal(signal.SIGSTOP)
     with pytest.raises(Unavailable, match="did not answer"):
         await engine.call("size", within_s=0.1)
     await eventually(lambda: _answers(engine), within_s=20)
-    assert _engine(tmp_path).pid != hung.pid
+    assert engine_of(tmp_path).pid != hung.pid
 
 
 async def test_an_engine_holds_no_page_of_its_log_once_it_has_tidied_up(engine: EdgeProcess, tmp_path: Path) -> None:
     index, tenant = EdgeIndex(engine, IDENTITY), a_tenant()
     await index.upsert([a_point(tenant, f"crate {n}", f"mem-{n}") for n in range(500)])
-    assert _resident_bytes(tmp_path, "/wal/") > 0
+    assert resident_bytes(tmp_path, "/wal/") > 0
     await index.optimize()
-    assert _resident_bytes(tmp_path, "/wal/") == 0
+    assert resident_bytes(tmp_path, "/wal/") == 0
     assert await index.count() == 500
 
 
@@ -66,14 +67,14 @@ async def test_an_engine_over_a_few_points_holds_little_of_the_files_that_are_re
         await index.upsert([a_point(a_tenant(), f"crate {n}") for n in range(points)])
         await index.optimize()
         reserved = sum(file.stat().st_size for file in tmp_path.rglob("payload_*/**/page_*.dat"))
-        assert _resident_bytes(tmp_path, "/payload_") < 8 << 20 < reserved
+        assert resident_bytes(tmp_path, "/payload_") < 8 << 20 < reserved
         await index.close()
 
 
 async def test_a_search_does_not_wait_for_an_engine_that_is_late_and_leaves_it_alone(
     engine: EdgeProcess, tmp_path: Path
 ) -> None:
-    index, tenant, late = EdgeIndex(engine, IDENTITY), a_tenant(), _engine(tmp_path)
+    index, tenant, late = EdgeIndex(engine, IDENTITY), a_tenant(), engine_of(tmp_path)
     await index.upsert([a_point(tenant, "crate 7", "mem-7")])
     late.send_signal(signal.SIGSTOP)
     with pytest.raises(Unavailable, match=r"no answer in 0\.05 s"):
@@ -81,11 +82,11 @@ async def test_a_search_does_not_wait_for_an_engine_that_is_late_and_leaves_it_a
     late.send_signal(signal.SIGCONT)
     found = await answered_within(20, index.search(asking("crate 7"), a_filter(tenant)))
     assert [candidate.memory_id for candidate in found.found] == ["mem-7"]
-    assert _engine(tmp_path).pid == late.pid
+    assert engine_of(tmp_path).pid == late.pid
 
 
 async def test_a_folder_that_was_removed_is_made_and_locked_again(engine: EdgeProcess, tmp_path: Path) -> None:
-    ending = _engine(tmp_path)
+    ending = engine_of(tmp_path)
     await asyncio.to_thread(shutil.rmtree, tmp_path)
     ending.send_signal(signal.SIGKILL)
     assert await eventually(lambda: _emptied(engine), within_s=20)
@@ -94,7 +95,7 @@ async def test_a_folder_that_was_removed_is_made_and_locked_again(engine: EdgePr
 
 
 async def test_an_engine_knows_none_of_the_services_settings(engine: EdgeProcess, tmp_path: Path) -> None:
-    assert _engine(tmp_path).environ() == {}
+    assert engine_of(tmp_path).environ() == {}
 
 
 async def test_an_engine_ends_with_the_service_that_is_killed(tmp_path: Path) -> None:
@@ -106,13 +107,6 @@ async def test_an_engine_ends_with_the_service_that_is_killed(tmp_path: Path) ->
     writer.kill()
     await writer.communicate()
     await eventually(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE)
-
-
-def _engine(folder: Path) -> psutil.Process:
-    """The child of ours that has the folder's lock."""
-    lock = str(folder / "lock")
-    [engine] = [child for child in psutil.Process().children() if lock in {file.path for file in child.open_files()}]
-    return engine
 
 
 async def _answers(engine: EdgeProcess) -> bool:
@@ -128,9 +122,3 @@ async def _counted(index: EdgeIndex) -> int | None:
         return await index.count()
     except Unavailable:
         return None
-
-
-def _resident_bytes(folder: Path, part: str) -> int:
-    """How much of the folder's files with `part` in their paths the engine holds in memory."""
-    maps = _engine(folder).memory_maps(grouped=False)
-    return sum(mapped.rss for mapped in maps if mapped.path.startswith(str(folder)) and part in mapped.path)
