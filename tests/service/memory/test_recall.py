@@ -69,16 +69,22 @@ async def test_an_embedder_that_is_away_leaves_the_terms(desk: Desk) -> None:
         await desk.recalled("NW-5104", on_degraded="fail")
 
 
+class Noting(Outage):
+    """An index that notes what it is asked."""
+
+    def __init__(self, index: Any) -> None:
+        super().__init__(index)
+        self.asked: list[IndexQuery] = []
+
+    async def search(self, query: IndexQuery, filter_: HardFilter) -> Candidates:
+        self.asked.append(query)
+        found: Candidates = await self._index.search(query, filter_)
+        return found
+
+
 @pytest.mark.parametrize("ends", ["embedded", "away"])
 async def test_while_a_query_is_embedded_the_index_looks_for_its_terms(desk: Desk, ends: str) -> None:
-    asked: list[IndexQuery] = []
-    goes_on = asyncio.Event()
-
-    class Noting(Outage):
-        async def search(self, query: IndexQuery, filter_: HardFilter) -> Candidates:
-            asked.append(query)
-            found: Candidates = await desk.index.search(query, filter_)
-            return found
+    index, goes_on = Noting(desk.index), asyncio.Event()
 
     class Slow(WordEmbedder):
         async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -91,11 +97,11 @@ async def test_while_a_query_is_embedded_the_index_looks_for_its_terms(desk: Des
     at_once = await desk.recalled(query)
     embedder = Slow()
     embedder.away = ends == "away"
-    recalling = asyncio.create_task(replace(desk, index=Noting(desk.index), embedder=embedder).recalled(query))
-    await eventually(lambda: asked)
+    recalling = asyncio.create_task(replace(desk, index=index, embedder=embedder).recalled(query))
+    await eventually(lambda: index.asked)
     goes_on.set()
     told = await recalling
-    legs = [(one.dense is not None, one.text is not None) for one in asked]
+    legs = [(one.dense is not None, one.text is not None) for one in index.asked]
     if embedder.away:
         assert (legs, told.diagnostics.degraded) == ([(False, True)], ["embedder: the embedder is away"])
     else:
@@ -107,13 +113,7 @@ async def test_while_a_query_is_embedded_the_index_looks_for_its_terms(desk: Des
 
 
 async def test_a_query_whose_vector_is_at_hand_is_one_question_to_the_index(desk: Desk) -> None:
-    asked: list[IndexQuery] = []
-
-    class Noting(Outage):
-        async def search(self, query: IndexQuery, filter_: HardFilter) -> Candidates:
-            asked.append(query)
-            found: Candidates = await desk.index.search(query, filter_)
-            return found
+    index = Noting(desk.index)
 
     class Quick(WordEmbedder):
         def at_hand(self, text: str) -> Vector | None:
@@ -123,14 +123,14 @@ async def test_a_query_whose_vector_is_at_hand_is_one_question_to_the_index(desk
         await desk.store(f"the ledger listens on port 808{n}")
     query = "which port has the ledger"
     in_turn = await desk.recalled(query)
-    at_once = await replace(desk, index=Noting(desk.index), embedder=Quick()).recalled(query)
-    assert [(one.dense is not None, one.text) for one in asked] == [(True, query)]
+    at_once = await replace(desk, index=index, embedder=Quick()).recalled(query)
+    assert [(one.dense is not None, one.text) for one in index.asked] == [(True, query)]
     assert at_once.diagnostics == in_turn.diagnostics
     assert [(hit.memory.id, hit.score) for hit in at_once.hits] == [
         (hit.memory.id, hit.score) for hit in in_turn.hits
     ]
-    await replace(desk, index=Noting(desk.index), embedder=Quick()).recalled(f"{query}, {'and why ' * 20}")
-    assert [one.text is None for one in asked[1:]] == [False, True], "a long one is cut into windows first"
+    await replace(desk, index=index, embedder=Quick()).recalled(f"{query}, {'and why ' * 20}")
+    assert [one.text is None for one in index.asked[1:]] == [False, True], "a long one is cut into windows first"
 
 
 async def test_an_index_that_hangs_is_waited_for_once_and_asked_again_when_it_answers(desk: Desk) -> None:
